@@ -1,0 +1,142 @@
+// Package client is how an application submits tasks to Drover and waits for their results.
+//
+// There are two transports behind one interface. Dial, in this package, speaks to a manager's API and needs no access to
+// Redis; it is also what plugins use. The package direct, beside this one, speaks straight to Redis and submits even while
+// every manager is down. Both keep the same promises, and one suite of tests runs on both.
+//
+// A client is safe for concurrent use. It starts nothing that outlives Close.
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// Client submits and follows tasks.
+type Client interface {
+	// Submit puts a task into its queue. The payload is anything that encoding/json turns into one object, or a
+	// json.RawMessage. The same work submitted while it waits or runs is one task: the second submit joins the first
+	// and says so. Errors: ErrUnknownQueue, ErrInvalidPayload, ErrUnavailable.
+	Submit(ctx context.Context, queue string, payload any, options ...Option) (Submitted, error)
+	// Get says what is known of a task now. Errors: ErrUnknownTask, ErrUnavailable.
+	Get(ctx context.Context, id task.ID) (*task.Task, error)
+	// Subscribe yields the end of each of the tasks as it comes, once each, and after the last it is over. A task that
+	// had ended before is yielded too; one that does not exist is yielded as Unknown. It cannot miss an end: it
+	// subscribes first and then reads what is stored. An error ends it, ctx.Err() included.
+	Subscribe(ctx context.Context, ids []task.ID, options ...FollowOption) iter.Seq2[Update, error]
+	// Cancel ends a task that has not ended: a waiting one at once, a running one by asking its worker, and by killing it
+	// if it does not listen. It returns the state right after the request. Errors: ErrUnknownTask, ErrUnavailable.
+	Cancel(ctx context.Context, id task.ID) (task.State, error)
+	// Close ends every call in progress and frees the connections.
+	Close() error
+}
+
+// Submitted is the answer to a submit.
+type Submitted struct {
+	ID task.ID
+	// Joined is true when a task with the same content was already waiting or running; its result will be this one's too.
+	Joined bool
+	State  task.State
+}
+
+// Update is one thing that a subscription yields.
+type Update struct {
+	ID task.ID
+	// Ended is set when the task has ended: its record.
+	Ended *task.Task
+	// Unknown is true when there is no such task: it was never submitted, or its record has expired.
+	Unknown bool
+	// Event is set for anything else that happened, when it was asked for with WithEvents.
+	Event *task.Event
+}
+
+// Errors that a caller may test for with errors.Is.
+var (
+	ErrUnknownQueue   = errors.New("no such queue")
+	ErrUnknownTask    = errors.New("no such task")
+	ErrInvalidPayload = errors.New("invalid payload")
+	ErrUnavailable    = errors.New("not reachable")
+	ErrClosed         = errors.New("the client is closed")
+)
+
+// Options is what the options of a submit say.
+type Options struct {
+	NotUnique bool
+	Delay     time.Duration
+}
+
+// Option changes how a task is submitted.
+type Option func(*Options)
+
+// Unique(false) gives the task an ID of its own, so that it joins no other. The default is Unique(true).
+func Unique(unique bool) Option { return func(o *Options) { o.NotUnique = !unique } }
+
+// Delay keeps the task from running for d, rounded up to a whole second. A delay that is not positive is none.
+func Delay(d time.Duration) Option { return func(o *Options) { o.Delay = max(0, d) } }
+
+// Apply returns what the options say together. Transports call it.
+func Apply(options []Option) Options {
+	var o Options
+	for _, option := range options {
+		option(&o)
+	}
+	return o
+}
+
+// Following is what the options of a subscription say.
+type Following struct {
+	Events bool
+}
+
+// FollowOption changes what a subscription yields.
+type FollowOption func(*Following)
+
+// WithEvents also yields what happens before the end: progress and failed runs.
+func WithEvents() FollowOption { return func(f *Following) { f.Events = true } }
+
+// ApplyFollow returns what the options say together. Transports call it.
+func ApplyFollow(options []FollowOption) Following {
+	var f Following
+	for _, option := range options {
+		option(&f)
+	}
+	return f
+}
+
+// Wait returns the record of a task once it has ended, however it ended: look at its State. Errors: ErrUnknownTask,
+// ErrUnavailable, or ctx.Err() when the caller's time ran out; the task goes on then.
+func Wait(ctx context.Context, c Client, id task.ID) (*task.Task, error) {
+	ended, err := WaitAll(ctx, c, id)
+	if err != nil {
+		return nil, err
+	}
+	return ended[0], nil
+}
+
+// WaitAll returns the records of the tasks in the order of their IDs once all have ended. Errors as with Wait.
+func WaitAll(ctx context.Context, c Client, ids ...task.ID) ([]*task.Task, error) {
+	ended := make(map[task.ID]*task.Task, len(ids))
+	for update, err := range c.Subscribe(ctx, ids) {
+		if err != nil {
+			return nil, err
+		}
+		if update.Unknown {
+			return nil, fmt.Errorf("wait for task %s: %w: it was never submitted, or its record has expired", update.ID, ErrUnknownTask)
+		}
+		if update.Ended != nil {
+			ended[update.ID] = update.Ended
+		}
+	}
+	all := make([]*task.Task, len(ids))
+	for i, id := range ids {
+		if all[i] = ended[id]; all[i] == nil {
+			return nil, fmt.Errorf("wait for task %s: %w: the subscription ended early", id, ErrUnavailable)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,42 @@
+package task
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Bounds of what a task carries, in bytes.
+const (
+	MaxPayload = 4 << 20
+	MaxResult  = 4 << 20
+)
+
+// Canonical returns payload in the form that its ID is made from: JSON without insignificant space, object keys sorted,
+// numbers and strings as their values demand, so that two ways of writing one payload give one ID. The payload must be one JSON object.
+func Canonical(payload []byte) ([]byte, error) {
+	if len(payload) > MaxPayload {
+		return nil, fmt.Errorf("the payload has %d bytes; at most %d are allowed: hand over a file name or an address instead", len(payload), MaxPayload)
+	}
+	dec := json.NewDecoder(bytes.NewReader(payload))
+	dec.UseNumber()
+	var value map[string]any
+	if err := dec.Decode(&value); err != nil {
+		return nil, fmt.Errorf("the payload is not a JSON object: %w", err)
+	}
+	if value == nil {
+		return nil, errors.New("the payload is not a JSON object: it is null")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("the payload is more than one JSON object")
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(value); err != nil { // maps are written with sorted keys
+		return nil, fmt.Errorf("write the payload anew: %w", err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
