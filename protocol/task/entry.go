@@ -13,6 +13,8 @@ type Entry struct {
 	Kind string `json:"kind"`
 	// Schema is the JSON Schema of the payload; empty accepts any JSON object.
 	Schema string `json:"schema,omitempty"`
+	// RetentionSeconds is how long the record of a task is kept that a client ends itself, by cancelling it while it waits.
+	RetentionSeconds int64 `json:"retention_s,omitempty"`
 }
 
 // EncodeEntry returns the bytes that lie in Redis.
