@@ -21,7 +21,8 @@ func StartMemcached(t testing.TB, args ...string) *Memcached {
 	program := lookPath(t, "memcached")
 	m := &Memcached{}
 	m.server = server{t: t, name: "memcached", dir: ShortDir(t), probe: func(pid int) (bool, error) {
-		return askPID("tcp", m.Addr(), "stats\r\n", "STAT pid ", pid)
+		questions := "stats\r\nquit\r\n"
+		return probe{network: "tcp", addr: m.Addr(), questions: questions, pidMark: "STAT pid ", last: "END"}.ask(pid)
 	}}
 	m.server.command = func() []string {
 		command := []string{program, "-l", "127.0.0.1", "-p", strconv.Itoa(m.port), "-U", "0", "-m", "16", "-t", "2"}

@@ -1,20 +1,13 @@
 package testenv
 
 import (
-	"bufio"
-	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
-
-// probeTimeout bounds one question to a server whether it is there.
-const probeTimeout = 500 * time.Millisecond
 
 // RedisOptions say how a redis-server is started. The zero value is a server on a loopback port, without
 // password, that keeps nothing on disk.
@@ -130,39 +123,12 @@ func (r *Redis) writeConfig() {
 	}
 }
 
-// probe asks for the server's own process number, which also shows that it has loaded its content.
+// probe asks for the server's own process number, which it gives while it still loads its content, and for a PONG,
+// which it does not.
 func (r *Redis) probe(pid int) (bool, error) {
-	question := "INFO server\r\n"
+	questions := "INFO server\r\nPING\r\nQUIT\r\n"
 	if r.options.Password != "" {
-		question = "AUTH " + r.options.Password + "\r\n" + question
+		questions = "AUTH " + r.options.Password + "\r\n" + questions
 	}
-	return askPID(r.Network(), r.Addr(), question, "process_id:", pid)
-}
-
-// askPID sends the question, reads lines until one starts with prefix and compares the number behind it. It says
-// false when there is no such answer yet, and returns an error when another process gives it.
-func askPID(network, addr, question, prefix string, pid int) (bool, error) {
-	conn, err := net.DialTimeout(network, addr, probeTimeout)
-	if err != nil {
-		return false, nil //nolint:nilerr // not listening yet is the reason to ask again, not a failure
-	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(probeTimeout)); err != nil {
-		return false, fmt.Errorf("set the deadline of a probe: %w", err)
-	}
-	if _, err := conn.Write([]byte(question)); err != nil {
-		return false, nil //nolint:nilerr // the connection was refused late: ask again
-	}
-	lines := bufio.NewScanner(conn)
-	for lines.Scan() {
-		number, found := strings.CutPrefix(lines.Text(), prefix)
-		if !found {
-			continue
-		}
-		if strings.TrimSpace(number) != strconv.Itoa(pid) {
-			return false, fmt.Errorf("process %s answers at %s instead of process %d", number, addr, pid)
-		}
-		return true, nil
-	}
-	return false, nil
+	return probe{network: r.Network(), addr: r.Addr(), questions: questions, pidMark: "process_id:", last: "+PONG"}.ask(pid)
 }

@@ -97,7 +97,7 @@ func TestRedis(t *testing.T) {
 				if r.Addr() != addr {
 					t.Errorf("the address changed from %s to %s", addr, r.Addr())
 				}
-				got, err := ask(t, r.Network(), r.Addr(), auth+"GET k", "v", "$-1")
+				got, err := ask(t, r.Network(), r.Addr(), auth+"GET k", "v", "$-1", "-")
 				if err != nil || (got == "v") != test.kept {
 					t.Errorf("after kill -9 the key is %q, %v; kept should be %t", got, err, test.kept)
 				}
