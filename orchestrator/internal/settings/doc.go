@@ -1,0 +1,16 @@
+// Package settings owns what may be changed while a manager runs: the limits of each queue and a few limits of the manager
+// itself. One table describes every setting once (name, kind, range, default, meaning); decoding, validation, help, completion
+// and the reference page are all read from it.
+//
+// A value comes from layers, lowest first: the table's default, the default limits of the plugin's manifest, the
+// configuration file, and what was changed live. The Store keeps the layers, and hands out the result as an immutable
+// Snapshot with a version:
+//
+//	Apply(changes) -> copy the live layer -> patch -> resolve and validate all of it -> swap one pointer, version+1
+//	                                             \-> any problem: nothing changes, every problem is reported
+//
+// It does not own acting on a setting: intake, pool, worker and controller read the Snapshot, or Watch for the next one, and
+// do what it says. It does not read files: the configuration hands it a Source. It imports nothing else of ours.
+//
+// The package has no goroutines and nothing to stop; a watch ends with its context.
+package settings

@@ -1,0 +1,145 @@
+package settings
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// Change is one setting to be changed.
+type Change struct {
+	// Queue is empty for a setting of the manager.
+	Queue string
+	Name  string
+	// Value is the text as a person writes it; not looked at when Unset.
+	Value string
+	// Unset takes the live value away, so that what the file, the plugin or the table says holds again.
+	Unset bool
+}
+
+// Store holds the settings of one manager. Any number of goroutines may read and change it at once.
+type Store struct {
+	log     *slog.Logger
+	current atomic.Pointer[Snapshot]
+
+	// mu is held by those who change something, never by those who read.
+	mu       sync.Mutex
+	source   Source
+	live     live
+	watchers map[chan *Snapshot]struct{}
+}
+
+// NewStore resolves the source into the snapshot with version 1. The error is an *InvalidError with every problem.
+func NewStore(source Source, log *slog.Logger) (*Store, error) {
+	s := &Store{log: log, source: source.clone(), live: live{}.clone(), watchers: make(map[chan *Snapshot]struct{})}
+	first, err := build(s.source, s.live)
+	if err != nil {
+		return nil, err
+	}
+	first.Version = 1
+	s.current.Store(first)
+	return s, nil
+}
+
+// Load returns the settings that hold now. It never blocks.
+func (s *Store) Load() *Snapshot { return s.current.Load() }
+
+// Apply makes all changes or none. The result is validated as a whole before anybody sees it; the error is an *InvalidError
+// with every problem, and then the old settings stay. Each change is logged with who made it. No changes: nothing happens.
+func (s *Store) Apply(changes []Change, who string) (*Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(changes) == 0 {
+		return s.Load(), nil
+	}
+	if problems := s.misaddressed(changes); len(problems) > 0 {
+		return nil, asError(problems)
+	}
+	next := s.live.clone()
+	for _, c := range changes {
+		if c.Unset {
+			delete(next.layer(c.Queue), c.Name)
+			continue
+		}
+		next.layer(c.Queue)[c.Name] = c.Value
+	}
+	return s.swap(s.source, next, who)
+}
+
+// Rebase changes what lies below the live changes: a configuration that was read again, a plugin that was replaced, a queue
+// that comes or goes. edit gets a copy of the source and must not call the store. Live changes stay, except those of a queue
+// that is gone. On an error the old settings and the old source stay.
+func (s *Store) Rebase(who string, edit func(*Source)) (*Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	source, next := s.source.clone(), s.live.clone()
+	edit(&source)
+	source = source.clone()
+	for name := range next.queues {
+		if _, ok := source.Queues[name]; !ok {
+			delete(next.queues, name)
+		}
+	}
+	return s.swap(source, next, who)
+}
+
+// misaddressed finds what would get lost on the way into a layer: queues and settings that do not exist, and two changes of one.
+func (s *Store) misaddressed(changes []Change) []Problem {
+	var problems []Problem
+	seen := make(map[Change]bool)
+	for _, c := range changes {
+		scope := ScopeManager
+		if c.Queue != "" {
+			scope = ScopeQueue
+			if _, ok := s.source.Queues[c.Queue]; !ok {
+				reason := "is not a queue of this manager" + hint(c.Queue, slices.Sorted(maps.Keys(s.source.Queues)))
+				problems = append(problems, Problem{Queue: c.Queue, Reason: reason})
+				continue
+			}
+		}
+		if names := Names(scope); !slices.Contains(names, c.Name) {
+			reason := "is not a setting of the " + string(scope) + hint(c.Name, names)
+			problems = append(problems, Problem{Queue: c.Queue, Name: c.Name, Reason: reason})
+			continue
+		}
+		key := Change{Queue: c.Queue, Name: c.Name}
+		if seen[key] {
+			problems = append(problems, Problem{Queue: c.Queue, Name: c.Name, Value: c.Value, Reason: "is changed twice at once; say it once"})
+		}
+		seen[key] = true
+	}
+	return problems
+}
+
+// swap is the only place where the settings change. mu is held.
+func (s *Store) swap(source Source, next live, who string) (*Snapshot, error) {
+	snap, err := build(source, next)
+	if err != nil {
+		return nil, err
+	}
+	old := s.Load()
+	snap.Version = old.Version + 1
+	s.source, s.live = source, next
+	s.current.Store(snap)
+	s.tell(snap)
+	logChanges(s.log.With("who", who, "version", snap.Version), old, snap)
+	return snap, nil
+}
+
+func build(source Source, over live) (*Snapshot, error) {
+	var problems []Problem
+	snap := &Snapshot{Queues: make(map[string]Queue, len(source.Queues))}
+	snap.Manager, problems = resolve(managerFields(), nil, []Layer{source.Manager, over.manager})
+	fields, rules := queueFields(), queueRules()
+	for _, name := range slices.Sorted(maps.Keys(source.Queues)) {
+		q, found := resolve(fields, rules, []Layer{source.Queues[name].Plugin, source.Queues[name].File, over.queues[name]})
+		for _, p := range found {
+			p.Queue = name
+			problems = append(problems, p)
+		}
+		snap.Queues[name] = q
+	}
+	return snap, asError(problems)
+}

@@ -1,0 +1,85 @@
+package settings
+
+import "time"
+
+// Version counts the snapshots of one manager; it starts at 1 and grows by one with every change.
+type Version uint64
+
+// LockPolicy says what happens to a task whose lock another task holds.
+type LockPolicy string
+
+// The lock policies.
+const (
+	// LockJoin waits for the holder's result and ends with it.
+	LockJoin LockPolicy = "join"
+	// LockReturn puts the task back with a delay.
+	LockReturn LockPolicy = "return"
+	// LockSkip ends the task without running it.
+	LockSkip LockPolicy = "skip"
+)
+
+// Priority says whether people wait for a queue's tasks.
+type Priority string
+
+// The priorities.
+const (
+	// PriorityUser marks a queue that people wait for.
+	PriorityUser Priority = "user"
+	// PrioritySystem marks a queue that never takes what a user queue waits for.
+	PrioritySystem Priority = "system"
+)
+
+// MaxCapacity bounds the tasks that one queue may hold in one manager: slots * max_workers + buffer.
+const MaxCapacity = 65536
+
+// Queue holds the settings of one queue. The table says what each means; zero stands for off where off is allowed.
+type Queue struct {
+	MaxWorkers int
+	MinWorkers int
+	// Slots is the number of tasks that one process runs at once.
+	Slots  int
+	Buffer int
+
+	WorkerIdle     time.Duration
+	WorkerLifetime time.Duration
+	WorkerMaxTasks int
+	MemorySoft     Bytes
+	MemoryMax      Bytes
+
+	TaskTimeout time.Duration
+	KillGrace   time.Duration
+
+	MaxFailures     int
+	MaxKills        int
+	RetryBackoff    time.Duration
+	RetryBackoffMax time.Duration
+
+	Rate       Rate
+	Retention  time.Duration
+	LockPolicy LockPolicy
+	Priority   Priority
+}
+
+// Capacity is the number of tasks that the queue may hold in this manager, running and buffered together.
+func (q Queue) Capacity() int {
+	return q.Slots*q.MaxWorkers + q.Buffer
+}
+
+// Manager holds the settings of the manager itself.
+type Manager struct {
+	DrainTimeout time.Duration
+	StartTimeout time.Duration
+}
+
+// Snapshot is all settings at one moment. It is shared by everybody who reads it: nobody may change it.
+type Snapshot struct {
+	Version Version
+	Manager Manager
+	Queues  map[string]Queue
+}
+
+// Queue returns the settings of the queue, and whether there is such a queue.
+func (s *Snapshot) Queue(name string) (Queue, bool) {
+	q, ok := s.Queues[name]
+	return q, ok
+}
