@@ -28,6 +28,7 @@ func (f *fatal) Fatal(args ...any) {
 
 // reason runs the function as the body of a test and returns why that was ended.
 func reason(t *testing.T, body func(t testing.TB)) string {
+	t.Helper()
 	f, done := &fatal{TB: t}, make(chan struct{})
 	go func() {
 		defer close(done)

@@ -2,6 +2,7 @@ package testenv
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -22,16 +23,18 @@ type probe struct {
 
 // ask says false when the server is not ready yet. It returns an error when another process than pid answers.
 func (p probe) ask(pid int) (bool, error) {
-	conn, err := net.DialTimeout(p.network, p.addr, probeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, p.network, p.addr)
 	if err != nil {
-		return false, nil //nolint:nilerr // not listening yet is the reason to ask again, not a failure
+		return false, nil // not listening yet is the reason to ask again, not a failure
 	}
 	defer func() { _ = conn.Close() }()
 	if err := conn.SetDeadline(time.Now().Add(probeTimeout)); err != nil {
 		return false, fmt.Errorf("set the deadline of a probe: %w", err)
 	}
 	if _, err := conn.Write([]byte(p.questions)); err != nil {
-		return false, nil //nolint:nilerr // the connection was refused late: ask again
+		return false, nil // the connection was refused late: ask again
 	}
 	known := false
 	lines := bufio.NewScanner(conn)
