@@ -1,0 +1,246 @@
+package direct
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/drover-jobs/drover/protocol/client"
+	"github.com/drover-jobs/drover/protocol/fault"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// peekScript says all that is known of one task at one moment.
+//
+// KEYS[1] the task's record
+// KEYS[2] the task's hash
+// KEYS[3] scheduled
+// KEYS[4] retry
+// ARGV[1] the task's key
+//
+// Returns an empty list when there is no such task; a list of one, the record, when it has ended; otherwise the fields
+// msg, state, pending_since, failures, kills, interruptions, losses, end and result of its hash, nil where there is
+// none, and the Unix second at which it is due.
+var peekScript = redis.NewScript(`
+local record = redis.call('GET', KEYS[1])
+if record then
+	return {record}
+end
+local seen = redis.call('HMGET', KEYS[2], 'msg', 'state', 'pending_since', '` + task.FieldFailures + `', '` +
+	task.FieldKills + `', '` + task.FieldInterruptions + `', '` + task.FieldLosses + `', '` + task.FieldEnd + `', 'result')
+if not seen[1] or not seen[2] then
+	return {}
+end
+seen[10] = false
+if seen[2] == 'scheduled' then
+	seen[10] = redis.call('ZSCORE', KEYS[3], ARGV[1])
+elseif seen[2] == 'retry' then
+	seen[10] = redis.call('ZSCORE', KEYS[4], ARGV[1])
+end
+return seen
+`)
+
+// peekFields is the length of peekScript's answer for a task that has no record.
+const peekFields = 10
+
+// The states of asynq.
+const (
+	asynqActive      = "active"
+	asynqPending     = "pending"
+	asynqScheduled   = "scheduled"
+	asynqRetry       = "retry"
+	asynqArchived    = "archived"
+	asynqCompleted   = "completed"
+	asynqAggregating = "aggregating"
+)
+
+// sight is what peekScript saw of one task.
+type sight struct {
+	task  *task.Task // nil when there is no such task
+	asynq string     // the state in asynq's words; empty when there is a record or nothing
+	// life tells one life of a task from the next of the same ID: the time of its submit. 0 for tasks of foreign clients.
+	life int64
+}
+
+// Get implements client.Client. The payload is there as long as the task has not ended.
+func (c *Client) Get(ctx context.Context, id task.ID) (*task.Task, error) {
+	seen, err := c.peek(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("look at task %s: %w", id, err)
+	}
+	if seen.task == nil {
+		return nil, fmt.Errorf("look at task %s: %w: it was never submitted, or its record has expired", id, client.ErrUnknownTask)
+	}
+	return seen.task, nil
+}
+
+// sound reports whether an ID may stand in Redis at all.
+func sound(id task.ID) bool {
+	parsed, err := task.ParseID(id.String())
+	return err == nil && parsed == id
+}
+
+func (c *Client) peek(ctx context.Context, id task.ID) (sight, error) {
+	if !sound(id) {
+		return sight{}, nil
+	}
+	seen, err := c.peekAll(ctx, []task.ID{id})
+	if err != nil {
+		return sight{}, err
+	}
+	return seen[0], nil
+}
+
+// peekAll looks at some tasks in one round trip, each at one moment.
+func (c *Client) peekAll(ctx context.Context, ids []task.ID) ([]sight, error) {
+	answers, err := ask(ctx, c, func(ctx context.Context) ([]*redis.Cmd, error) {
+		answers, err := c.peekPipe(ctx, ids, func(pipe redis.Pipeliner, keys []string, key string) *redis.Cmd {
+			return pipe.EvalSha(ctx, peekScript.Hash(), keys, key)
+		})
+		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
+			answers, err = c.peekPipe(ctx, ids, func(pipe redis.Pipeliner, keys []string, key string) *redis.Cmd {
+				return peekScript.Eval(ctx, pipe, keys, key)
+			})
+		}
+		return answers, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	seen := make([]sight, len(ids))
+	for i, answer := range answers {
+		values, _ := answer.Val().([]any)
+		seen[i] = see(ids[i], values)
+		if seen[i].task == nil && len(values) > 0 {
+			c.log.Warn("what lies in Redis for a task cannot be read; it is treated as unknown", "task", ids[i])
+		}
+	}
+	return seen, nil
+}
+
+func (c *Client) peekPipe(ctx context.Context, ids []task.ID, run func(redis.Pipeliner, []string, string) *redis.Cmd) ([]*redis.Cmd, error) {
+	answers := make([]*redis.Cmd, len(ids))
+	_, err := c.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for i, id := range ids {
+			keys := task.KeysOf(id.Queue)
+			answers[i] = run(pipe, []string{keys.Record(id.Key), keys.Task(id.Key), keys.Scheduled(), keys.Retry()}, id.Key)
+		}
+		return nil
+	})
+	return answers, err
+}
+
+// see reads the answer of peekScript.
+func see(id task.ID, values []any) sight {
+	switch len(values) {
+	case 1:
+		t, err := task.DecodeRecord([]byte(text(values[0])))
+		if err != nil {
+			return sight{}
+		}
+		t.ID = id
+		return sight{task: t}
+	case peekFields:
+		message, err := task.DecodeMessage([]byte(text(values[0])))
+		if err != nil {
+			return sight{}
+		}
+		seen := sight{asynq: text(values[1]), task: seeHash(id, message, values)}
+		if at := message.Submitted(); !at.IsZero() {
+			seen.life = at.UnixMilli()
+		}
+		return seen
+	default:
+		return sight{}
+	}
+}
+
+// seeHash makes a task of its hash. Every run that began has ended in one of the four counters, except the one that
+// goes on, so the attempts are their sum, and one more for an active task.
+func seeHash(id task.ID, message *task.Message, values []any) *task.Task {
+	t := &task.Task{
+		ID: id, Kind: message.Kind, State: liveState(text(values[1])), Payload: message.Payload, Submitted: message.Submitted(),
+		Counters: task.Counters{
+			Failures: number(values[3]), Kills: number(values[4]), Interruptions: number(values[5]), Losses: number(values[6]),
+		},
+	}
+	if !json.Valid(t.Payload) { // of a foreign client
+		t.Payload = nil
+	}
+	t.Attempts = max(int(message.Retried), t.Counters.Failures+t.Counters.Kills+t.Counters.Interruptions+t.Counters.Losses)
+	if message.ErrorMsg != "" {
+		t.Fault = readFault(message.ErrorMsg)
+	}
+	switch text(values[1]) {
+	case asynqActive:
+		t.Attempts++
+	case asynqPending:
+		if ns, err := strconv.ParseInt(text(values[2]), 10, 64); err == nil && t.Submitted.IsZero() {
+			t.Submitted = time.Unix(0, ns).UTC()
+		}
+	case asynqScheduled, asynqRetry:
+		if due, err := strconv.ParseFloat(text(values[9]), 64); err == nil {
+			t.RunAt = time.Unix(int64(due), 0).UTC()
+		}
+	case asynqArchived:
+		if end, err := task.ParseState(text(values[7])); err == nil && end.Ended() {
+			t.State = end
+		}
+		if message.LastFailedAt > 0 {
+			t.Ended = time.Unix(message.LastFailedAt, 0).UTC()
+		}
+	case asynqCompleted:
+		if result := []byte(text(values[8])); json.Valid(result) {
+			t.Result = result
+		}
+	}
+	return t
+}
+
+// liveState says asynq's state in Drover's words. An active task is Running: only the manager that has it knows whether
+// a worker does.
+func liveState(asynq string) task.State {
+	switch asynq {
+	case asynqActive:
+		return task.Running
+	case asynqPending, asynqScheduled, asynqAggregating:
+		return task.Waiting
+	case asynqRetry:
+		return task.Failed
+	case asynqArchived:
+		return task.Dead
+	case asynqCompleted:
+		return task.Completed
+	default:
+		return task.Unknown
+	}
+}
+
+// readFault reads asynq's error text, which is "kind: message" when a manager wrote it.
+func readFault(message string) *fault.Fault {
+	name, rest, _ := strings.Cut(message, ": ")
+	var kind fault.Kind
+	_ = kind.UnmarshalText([]byte(name)) // never fails: an unknown name is Failed
+	if kind != fault.None && kind.String() == name {
+		return fault.New(kind, "%s", rest)
+	}
+	return fault.New(fault.Failed, "%s", message)
+}
+
+func text(value any) string {
+	s, _ := value.(string)
+	return s
+}
+
+func number(value any) int {
+	n, err := strconv.Atoi(text(value))
+	if err != nil {
+		return 0
+	}
+	return n
+}
