@@ -1,0 +1,69 @@
+// Command drover is the console of a Drover manager: `drover help` says what it can do.
+//
+// It owns the process's streams, its terminal, its signals and its exit code, and hands them to the package oneshot, which does the
+// work. Ctrl-C ends the command at hand; a second one ends the process at once.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/drover-jobs/drover/console/internal/command"
+	"github.com/drover-jobs/drover/console/internal/oneshot"
+	"github.com/drover-jobs/drover/protocol/client"
+)
+
+func main() { os.Exit(run()) }
+
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the second signal has its usual effect
+	return oneshot.Run(ctx, oneshot.Process{
+		Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
+		Getenv: os.Getenv, Exists: exists, ReadFile: os.ReadFile, Now: time.Now, Zone: time.Local,
+		OutWidth: width, ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Dial: dial, Version: version(),
+	})
+}
+
+func dial(address string) (client.Client, command.Control, error) {
+	tasks, err := client.Dial(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	control, err := client.Control(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	return tasks, control, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// width is the number of columns of standard output now; 0 when it is no terminal.
+func width() int {
+	columns, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		return 0
+	}
+	return columns
+}
+
+// version is that of the module, or the revision that it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,229 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/drover-jobs/drover/console/internal/screen"
+	"github.com/drover-jobs/drover/protocol/client"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// follower waits for tasks and tells each end as it comes. It is used by one goroutine.
+type follower struct {
+	env      *Env
+	ids      []task.ID
+	open     map[task.ID]bool // those that have not ended
+	began    time.Time
+	patience time.Duration // 0 is without limit
+	line     *screen.Progress
+	note     string                // what the line says behind the count
+	said     map[task.ID]time.Time // when progress was last told in lines
+	worst    Code
+}
+
+// followTasks tells the end of each task. The error says how they ended, or that the time ran out.
+func followTasks(ctx context.Context, env *Env, ids []task.ID, patience time.Duration) error {
+	f := &follower{
+		env: env, ids: ids, open: make(map[task.ID]bool, len(ids)), began: env.Now(), patience: patience,
+		line: env.progress(), said: map[task.ID]time.Time{},
+	}
+	for _, id := range ids {
+		f.open[id] = true
+	}
+	return f.run(ctx)
+}
+
+type followed struct {
+	update client.Update
+	err    error
+}
+
+func (f *follower) run(ctx context.Context) error {
+	own, cancel := withPatience(ctx, f.patience)
+	updates := make(chan followed)
+	go f.subscribe(own, updates)
+	defer func() { // the subscription has ended when this returns
+		cancel()
+		for range updates { //nolint:revive // what comes after the end is of no interest
+		}
+		f.line.Clear()
+	}()
+	const redraw = 200 * time.Millisecond
+	tick := time.NewTicker(redraw)
+	defer tick.Stop()
+	f.draw()
+	for {
+		select {
+		case u, more := <-updates:
+			switch {
+			case !more:
+				return f.finish(ctx, own)
+			case u.err != nil && own.Err() != nil:
+				return f.leave(ctx)
+			case u.err != nil:
+				return u.err
+			}
+			if err := f.take(u.update); err != nil {
+				return err
+			}
+		case <-tick.C:
+		}
+		f.draw()
+	}
+}
+
+// withPatience is a context that ends after d, or only with its parent when d is 0.
+func withPatience(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d > 0 {
+		return context.WithTimeout(ctx, d)
+	}
+	return context.WithCancel(ctx)
+}
+
+// subscribe hands the updates over and closes the channel after the last.
+func (f *follower) subscribe(ctx context.Context, updates chan<- followed) {
+	defer close(updates)
+	var options []client.FollowOption
+	if !f.env.JSON {
+		options = append(options, client.WithEvents())
+	}
+	for update, err := range f.env.Tasks.Subscribe(ctx, f.ids, options...) {
+		select {
+		case updates <- followed{update: update, err: err}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (f *follower) take(u client.Update) error {
+	switch {
+	case u.Ended != nil:
+		f.settle(u.Ended.ID, codeOf(u.Ended.State))
+		f.line.Clear()
+		return f.tellEnd(u.Ended)
+	case u.Unknown:
+		f.settle(u.ID, Failed)
+		f.line.Clear()
+		return f.tellUnknown(u.ID)
+	case u.Event != nil:
+		return f.tellEvent(u.Event)
+	default:
+		return nil
+	}
+}
+
+func (f *follower) settle(id task.ID, code Code) {
+	delete(f.open, id)
+	f.worst = max(f.worst, code)
+}
+
+// codeOf is the exit code that the end of a task gives.
+func codeOf(s task.State) Code {
+	if s == task.Completed {
+		return Done
+	}
+	return Failed
+}
+
+func (f *follower) tellEnd(t *task.Task) error {
+	switch {
+	case f.env.JSON:
+		return screen.WriteJSON(f.env.Out, t)
+	case len(f.ids) == 1:
+		return showTask(f.env, t)
+	default:
+		return showTaskLine(f.env, t)
+	}
+}
+
+func (f *follower) tellUnknown(id task.ID) error {
+	const message = "no such task: it was never submitted, or its record has expired"
+	if f.env.JSON {
+		return screen.WriteJSON(f.env.Out, unknownJSON{ID: id, Queue: id.Queue, Error: errorJSON{Kind: "unknown_task", Message: message}})
+	}
+	_, err := fmt.Fprintf(f.env.Err, "drover: %s: %s\n", screen.Clean(id.String()), message)
+	return err
+}
+
+type unknownJSON struct {
+	ID    task.ID   `json:"id"`
+	Queue string    `json:"queue"`
+	Error errorJSON `json:"error"`
+}
+
+// finish is the end of the subscription, whose context is own.
+func (f *follower) finish(ctx, own context.Context) error {
+	if len(f.open) == 0 {
+		return told(f.worst)
+	}
+	if own.Err() != nil {
+		return f.leave(ctx)
+	}
+	return fmt.Errorf("wait for %d tasks: %w: the manager ended the subscription early", len(f.open), client.ErrUnavailable)
+}
+
+// leave tells which tasks have not ended, because the time ran out or the caller was interrupted.
+func (f *follower) leave(ctx context.Context) error {
+	f.line.Clear()
+	code, why := TimeRanOut, errorJSON{Kind: "wait_timeout", Message: fmt.Sprintf("it has not ended within %s and goes on", f.patience)}
+	if ctx.Err() != nil {
+		code, why = Interrupted, errorJSON{Kind: "interrupted", Message: "the wait was interrupted; the task goes on"}
+	}
+	for _, id := range f.ids {
+		if !f.open[id] {
+			continue
+		}
+		if err := f.tellOpen(ctx, id, why); err != nil {
+			return err
+		}
+	}
+	return told(max(f.worst, code))
+}
+
+// tellOpen prints the ID of a task that goes on: alone on standard output, with the reason beside it on standard error.
+func (f *follower) tellOpen(ctx context.Context, id task.ID, why errorJSON) error {
+	if f.env.JSON {
+		line, err := openJSON(f.current(ctx, id), why)
+		if err != nil {
+			return err
+		}
+		return screen.WriteJSON(f.env.Out, line)
+	}
+	shown := screen.Clean(id.String())
+	if _, err := fmt.Fprintln(f.env.Out, shown); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(f.env.Err, "drover: %s: %s; drover wait %s waits for it again\n", shown, why.Message, shown)
+	return err
+}
+
+// current is what is known of a task now, at least its ID.
+func (f *follower) current(ctx context.Context, id task.ID) *task.Task {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
+	defer cancel()
+	t, err := f.env.Tasks.Get(ctx, id)
+	if err != nil {
+		return &task.Task{ID: id}
+	}
+	return t
+}
+
+// openJSON is a task's object with the reason for leaving as its error.
+func openJSON(t *task.Task, why errorJSON) (json.RawMessage, error) {
+	bare := *t
+	bare.Fault = nil
+	object, err := json.Marshal(bare)
+	if err != nil {
+		return nil, fmt.Errorf("write task %s as JSON: %w", t.ID, err)
+	}
+	reason, err := json.Marshal(why)
+	if err != nil {
+		return nil, fmt.Errorf("write the reason for leaving task %s as JSON: %w", t.ID, err)
+	}
+	object = append(object[:len(object)-1], `,"error":`...)
+	return append(append(object, reason...), '}'), nil
+}

@@ -1,0 +1,124 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/drover-jobs/drover/console/internal/screen"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// showTask writes what is known of a task, in full.
+func showTask(env *Env, t *task.Task) error {
+	var f screen.Fields
+	f.Add("Task", t.ID.String())
+	if t.Kind != t.ID.Queue {
+		f.Add("Kind", t.Kind)
+	}
+	f.AddPainted("State", stateText(env, t), paintOf(t.State))
+	if t.Attempts > 0 {
+		f.Add("Attempts", attemptsText(t))
+	}
+	f.Add("Submitted", screen.Time(t.Submitted, env.Zone))
+	if !t.Started.IsZero() {
+		f.Add("Started", fmt.Sprintf("%s, after %s in the queue", screen.Time(t.Started, env.Zone), screen.Duration(t.Queued)))
+	}
+	switch {
+	case !t.Ended.IsZero() && t.Run > 0:
+		f.Add("Ended", fmt.Sprintf("%s, after %s of work", screen.Time(t.Ended, env.Zone), screen.Duration(t.Run)))
+	default:
+		f.Add("Ended", screen.Time(t.Ended, env.Zone))
+	}
+	f.Add("Manager", t.Manager)
+	if t.Progress != nil {
+		f.Add("Progress", progressText(t.Progress))
+	}
+	if len(t.Payload) > 0 {
+		f.AddLines("Payload", screen.IndentJSON(t.Payload))
+	}
+	if t.Fault != nil {
+		f.AddPainted("Error", t.Fault.Error(), screen.Bad)
+		if t.Fault.Detail != "" {
+			f.AddLines("Detail", screen.CleanLines(t.Fault.Detail))
+		}
+	}
+	if len(t.Result) > 0 {
+		f.AddLines("Result", screen.IndentJSON(t.Result))
+	}
+	return f.Write(env.Out, env.style())
+}
+
+// stateText is the state, with the time of the next run when there is one.
+func stateText(env *Env, t *task.Task) string {
+	text := t.State.String()
+	if !t.State.Ended() && !t.RunAt.IsZero() {
+		text += ", runs " + inTime(env, t)
+	}
+	return text
+}
+
+func inTime(env *Env, t *task.Task) string {
+	if d := t.RunAt.Sub(env.Now()); d > 0 {
+		return "in " + screen.Duration(d)
+	}
+	return "now"
+}
+
+// attemptsText is the number of runs and how the bad ones ended.
+func attemptsText(t *task.Task) string {
+	var parts []string
+	add := func(n int, what string) {
+		if n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	add(t.Counters.Failures, "failed")
+	add(t.Counters.Kills, "killed")
+	add(t.Counters.Interruptions, "interrupted")
+	add(t.Counters.Losses, "lost with a manager")
+	text := fmt.Sprintf("%d", t.Attempts)
+	if len(parts) > 0 {
+		text += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return text
+}
+
+// showTaskLine writes the end of a task as one line that fits the terminal.
+func showTaskLine(env *Env, t *task.Task) error {
+	style := env.style()
+	state := screen.Pad(t.State.String(), len("quarantined"), false)
+	head := fmt.Sprintf("%s  %s", screen.Clean(t.ID.String()), screen.Duration(t.Run))
+	text := head + "  " + endText(t)
+	if style.Width > 0 {
+		text = screen.Cut(text, max(0, style.Width-screen.Width(state)-1-1))
+	}
+	_, err := fmt.Fprintln(env.Out, style.Paint(paintOf(t.State), state)+" "+text)
+	return err
+}
+
+// endText is the error or the result on one line, cleaned.
+func endText(t *task.Task) string {
+	if t.Fault != nil && t.State != task.Completed {
+		return screen.Clean(t.Fault.Error())
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, t.Result); err != nil {
+		return screen.Clean(string(t.Result))
+	}
+	return screen.Clean(compact.String())
+}
+
+func paintOf(s task.State) screen.Paint {
+	switch s {
+	case task.Completed:
+		return screen.Good
+	case task.Failed, task.Dead, task.Quarantined:
+		return screen.Bad
+	case task.Cancelled, task.Dropped, task.Expired:
+		return screen.Warn
+	default:
+		return screen.Plain
+	}
+}

@@ -1,0 +1,111 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/drover-jobs/drover/console/internal/screen"
+	"github.com/drover-jobs/drover/protocol/client"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// answerTime bounds a question that a manager answers at once.
+const answerTime = 15 * time.Second
+
+func submitCommand() *Command {
+	return &Command{
+		Name:    "submit",
+		Args:    "QUEUE [JSON | key=value...]",
+		Summary: "put a task into a queue, and wait for it if asked to",
+		Help: `The payload is one JSON object: as one word, or from a file with @FILE, or from standard input with -.
+Or it is made of key=value words. A value that is JSON (a number, true, false, null, an object, an array, a string in
+quotes) is taken as such; every other value is a string. To force a string, put it in double quotes of its own:
+code='"5"'. key=@FILE takes a file's text as a string, key=@- standard input, and key='"@x"' is the string @x.
+a.b=1 sets b inside of a; \. is a dot in a name.
+
+Without --wait it prints the task's ID. The same work submitted while it waits or runs is one task: the second submit
+joins the first. --again makes a task of its own.
+
+With --wait it waits until the task has ended, at most as long as it says, and prints the end. When the time runs out, or
+after Ctrl-C, the task goes on; its ID is printed.`,
+		Examples: []Example{
+			{`drover submit feed-pull url=https://example.org/feed.xml`, "print the task's ID and go on"},
+			{`drover submit feed-pull url=https://example.org/feed.xml force=true --wait=30s`, "wait for the end, 30 seconds at most"},
+			{`drover submit feed-pull '{"url":"https://example.org/feed.xml"}' --wait --json`, "one JSON object for a program"},
+			{`drover submit import document=@feeds.opml --in 10m`, "a file's text, not before ten minutes have passed"},
+		},
+		Flags: []Flag{
+			{Name: "wait", Value: "TIME", Optional: true, Help: "wait for the end, at most TIME such as 5s; without TIME, as long as it takes"},
+			{Name: "in", Value: "TIME", Help: "do not run it before TIME has passed; whole seconds, rounded up"},
+			{Name: "again", Help: "run it even if the same work is waiting or running"},
+		},
+		Min: 1, Max: -1,
+		Complete: completeQueue,
+		Run:      runSubmit,
+	}
+}
+
+func runSubmit(ctx context.Context, env *Env, args *Args) error {
+	patience, err := args.Duration("wait")
+	if err != nil {
+		return err
+	}
+	delay, err := args.Duration("in")
+	if err != nil {
+		return err
+	}
+	queue := args.Words[0]
+	payload, err := payloadOf(env, args.Words[1:])
+	if err != nil {
+		return err
+	}
+	submitted, err := submit(ctx, env, queue, payload, client.Delay(delay), client.Unique(!args.Has("again")))
+	if err != nil {
+		return withQueueHint(ctx, env, queue, err)
+	}
+	if args.Has("wait") {
+		return followTasks(ctx, env, []task.ID{submitted.ID}, patience)
+	}
+	return showSubmitted(env, submitted)
+}
+
+func submit(ctx context.Context, env *Env, queue string, payload any, options ...client.Option) (client.Submitted, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	return env.Tasks.Submit(ctx, queue, payload, options...)
+}
+
+// submittedJSON is the answer to a submit that does not wait.
+type submittedJSON struct {
+	ID     task.ID    `json:"id"`
+	Queue  string     `json:"queue"`
+	State  task.State `json:"state"`
+	Joined bool       `json:"joined"`
+}
+
+func showSubmitted(env *Env, s client.Submitted) error {
+	if env.JSON {
+		return screen.WriteJSON(env.Out, submittedJSON{ID: s.ID, Queue: s.ID.Queue, State: s.State, Joined: s.Joined})
+	}
+	if s.Joined {
+		if _, err := fmt.Fprintf(env.Err, "The same work is already %s; this is its ID. --again makes a task of its own.\n", s.State); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(env.Out, screen.Clean(s.ID.String()))
+	return err
+}
+
+// withQueueHint adds to the error for an unknown queue which there are, if the manager says so.
+func withQueueHint(ctx context.Context, env *Env, queue string, err error) error {
+	if !errors.Is(err, client.ErrUnknownQueue) {
+		return err
+	}
+	names := namesNow(ctx, env)
+	if len(names) == 0 {
+		return err
+	}
+	return unknownQueue(queue, names)
+}

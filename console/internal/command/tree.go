@@ -1,0 +1,164 @@
+package command
+
+import (
+	"context"
+	"slices"
+	"strings"
+)
+
+// Tree is all commands. It is never changed.
+type Tree struct {
+	commands []*Command
+}
+
+// New returns the tree of all commands, in the order in which help shows them.
+func New() *Tree {
+	t := &Tree{}
+	t.commands = []*Command{
+		submitCommand(), waitCommand(), taskCommand(), cancelCommand(),
+		statusCommand(), queuesCommand(), workersCommand(), pluginsCommand(),
+		helpCommand(t), versionCommand(),
+	}
+	return t
+}
+
+// Find returns the command of that name, or nil.
+func (t *Tree) Find(name string) *Command {
+	i := slices.IndexFunc(t.commands, func(c *Command) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return t.commands[i]
+}
+
+// Call is a command line that has been understood.
+type Call struct {
+	Command *Command
+	Args    *Args
+}
+
+// Parse understands a command line: the command's name, before or after the common flags, and what the command allows. Its
+// errors are *Failure of usage.
+func (t *Tree) Parse(words []string) (*Call, error) {
+	at, err := commandAt(words)
+	if err != nil {
+		return nil, err
+	}
+	if at < 0 {
+		return t.parseNoCommand(words)
+	}
+	name := words[at]
+	cmd := t.Find(name)
+	if cmd == nil {
+		return nil, usageError("no such command: %.60q%s See: drover help", name, orDot(didYouMean(name, t.names())))
+	}
+	rest := slices.Concat(words[:at], words[at+1:])
+	args, err := parseArgs(cmd.Flags, rest)
+	if err != nil {
+		return nil, err
+	}
+	if args.Has(FlagHelp) {
+		return &Call{Command: t.Find("help"), Args: &Args{Words: []string{name}, flags: args.flags}}, nil
+	}
+	if len(args.Words) < cmd.Min {
+		return nil, usageError("%s needs more words: drover %s", name, cmd.Usage())
+	}
+	if cmd.Max >= 0 && len(args.Words) > cmd.Max {
+		return nil, usageError("%s does not take %.60q: drover %s", name, args.Words[cmd.Max], cmd.Usage())
+	}
+	return &Call{Command: cmd, Args: args}, nil
+}
+
+// parseNoCommand understands a line of common flags only: --help is the command help.
+func (t *Tree) parseNoCommand(words []string) (*Call, error) {
+	args, err := parseArgs(nil, words)
+	if err != nil {
+		return nil, err
+	}
+	if args.Has(FlagHelp) {
+		return &Call{Command: t.Find("help"), Args: args}, nil
+	}
+	return nil, usageError("a command is missing. See: drover help")
+}
+
+// commandAt is the place of the command's name behind the common flags, or -1.
+func commandAt(words []string) (int, error) {
+	scratch := &Args{flags: map[string]string{}}
+	for i := 0; i < len(words); {
+		if !looksLikeFlag(words[i]) || words[i] == "--" {
+			return i, nil
+		}
+		used, err := scratch.takeFlag(nil, words[i:])
+		if err != nil {
+			return 0, err
+		}
+		i += used
+	}
+	return -1, nil
+}
+
+// Run runs a call. JSON in env is set from the call, on a copy.
+func (t *Tree) Run(ctx context.Context, env *Env, call *Call) error {
+	own := *env
+	own.JSON = env.JSON || call.Args.Has(FlagJSON)
+	return call.Command.Run(ctx, &own, call.Args)
+}
+
+// WantsJSON reports whether a command line, sound or not, asks for JSON.
+func WantsJSON(words []string) bool {
+	for _, word := range words {
+		switch word {
+		case "--":
+			return false
+		case "--" + FlagJSON:
+			return true
+		}
+	}
+	return false
+}
+
+// Complete offers, sorted, what the last of the words could become: a command, a flag, or what the command knows.
+func (t *Tree) Complete(ctx context.Context, env *Env, words []string) []string {
+	if len(words) == 0 {
+		return t.names()
+	}
+	last := words[len(words)-1]
+	if len(words) == 1 {
+		return startingWith(last, t.names())
+	}
+	cmd := t.Find(words[0])
+	if cmd == nil {
+		return nil
+	}
+	var offers []string
+	if strings.HasPrefix(last, "-") {
+		for _, f := range slices.Concat(cmd.Flags, commonFlags()) {
+			offers = append(offers, "--"+f.Name)
+		}
+	} else if cmd.Complete != nil {
+		offers = cmd.Complete(ctx, env, words[1:])
+	}
+	return startingWith(last, offers)
+}
+
+func (t *Tree) names() []string {
+	names := make([]string, 0, len(t.commands))
+	for _, c := range t.commands {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func startingWith(prefix string, offers []string) []string {
+	offers = slices.DeleteFunc(slices.Clone(offers), func(s string) bool { return !strings.HasPrefix(s, prefix) })
+	slices.Sort(offers)
+	return slices.Compact(offers)
+}
+
+func orDot(s string) string {
+	if s == "" {
+		return "."
+	}
+	return s
+}

@@ -1,0 +1,56 @@
+package screen
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Duration is d for a person: "0 ms", "340 ms", "1.2 s", "2m05s", "3h12m", "4d03h". A negative one is shown as zero.
+func Duration(d time.Duration) string {
+	const day = 24 * time.Hour
+	d = max(0, d)
+	switch {
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Truncate(100*time.Millisecond).Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < day:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	default:
+		return fmt.Sprintf("%dd%02dh", d/day, d%day/time.Hour)
+	}
+}
+
+// Bytes is a size for a person, in steps of 1024: "812 B", "14.2 MiB".
+func Bytes(n int64) string {
+	const step = 1024
+	if n < step {
+		return fmt.Sprintf("%d B", max(0, n))
+	}
+	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
+	size, unit := float64(n)/step, 0
+	for size >= step && unit < len(units)-1 {
+		size /= step
+		unit++
+	}
+	return fmt.Sprintf("%.1f %s", size, units[unit])
+}
+
+// Count is a number of things; "?" when it is negative, that is, not known now.
+func Count(n int64) string {
+	if n < 0 {
+		return "?"
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// Time is a moment in the reader's own zone; empty when there is none.
+func Time(t time.Time, zone *time.Location) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.In(zone).Format("2006-01-02 15:04:05.000 MST")
+}

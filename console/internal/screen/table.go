@@ -1,0 +1,160 @@
+package screen
+
+import (
+	"io"
+	"strings"
+)
+
+// Column is one column of a table.
+type Column struct {
+	Title string
+	// Right aligns it to the right, as numbers are.
+	Right bool
+	// Flexible lets it be shortened on a narrow terminal.
+	Flexible bool
+	// Spare lets it be left out when shortening is not enough; the highest goes first, 0 stays for ever.
+	Spare int
+}
+
+// Cell is one text of a table.
+type Cell struct {
+	Text  string
+	Paint Paint
+}
+
+// Table is rows under titles. It cleans what it is given.
+type Table struct {
+	Columns []Column
+	rows    [][]Cell
+}
+
+const (
+	gap         = 2  // columns between two columns
+	minFlexible = 10 // columns that a shortened column keeps
+)
+
+// Add appends a row of as many cells as there are columns.
+func (t *Table) Add(cells ...Cell) {
+	row := make([]Cell, len(t.Columns))
+	for i := range min(len(row), len(cells)) {
+		row[i] = Cell{Text: Clean(cells[i].Text), Paint: cells[i].Paint}
+	}
+	t.rows = append(t.rows, row)
+}
+
+// Text is a cell without a meaning of its own.
+func Text(s string) Cell { return Cell{Text: s} }
+
+// Write writes the table, no wider than the style's width as far as its columns allow.
+func (t *Table) Write(w io.Writer, style Style) error {
+	shown, widths := t.fit(style.Width)
+	var b strings.Builder
+	titles := make([]Cell, len(t.Columns))
+	for i, c := range t.Columns {
+		titles[i] = Cell{Text: c.Title, Paint: Faint}
+	}
+	t.writeRow(&b, titles, shown, widths, style)
+	for _, row := range t.rows {
+		t.writeRow(&b, row, shown, widths, style)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t *Table) writeRow(b *strings.Builder, row []Cell, shown []int, widths []int, style Style) {
+	pending := 0 // spaces are written only before text, so that no line ends in them
+	for n, i := range shown {
+		if n > 0 {
+			pending += gap
+		}
+		text := Cut(row[i].Text, widths[i])
+		missing := widths[i] - Width(text)
+		if t.Columns[i].Right {
+			pending += missing
+		}
+		if text != "" {
+			b.WriteString(strings.Repeat(" ", pending))
+			b.WriteString(style.Paint(row[i].Paint, text))
+			pending = 0
+		}
+		if !t.Columns[i].Right {
+			pending += missing
+		}
+	}
+	b.WriteByte('\n')
+}
+
+// fit returns the columns to show and the width of each column. A limit of 0 is none.
+func (t *Table) fit(limit int) (shown, widths []int) {
+	widths = make([]int, len(t.Columns))
+	for i, c := range t.Columns {
+		shown = append(shown, i)
+		widths[i] = Width(c.Title)
+		for _, row := range t.rows {
+			widths[i] = max(widths[i], Width(row[i].Text))
+		}
+	}
+	if limit <= 0 {
+		return shown, widths
+	}
+	for {
+		over := total(shown, widths) - limit
+		if over <= 0 {
+			return shown, widths
+		}
+		if t.shrink(shown, widths, over) {
+			return shown, widths
+		}
+		next := t.withoutSparest(shown)
+		if len(next) == len(shown) {
+			return shown, widths
+		}
+		shown = next
+	}
+}
+
+// shrink takes the missing columns from the widest flexible column first and reports whether that was enough. It changes
+// nothing when it is not.
+func (t *Table) shrink(shown, widths []int, over int) bool {
+	room := 0
+	for _, i := range shown {
+		if t.Columns[i].Flexible {
+			room += max(0, widths[i]-minFlexible)
+		}
+	}
+	if room < over {
+		return false
+	}
+	for ; over > 0; over-- {
+		widest := -1
+		for _, i := range shown {
+			if t.Columns[i].Flexible && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		widths[widest]--
+	}
+	return true
+}
+
+func (t *Table) withoutSparest(shown []int) []int {
+	sparest := -1
+	for n, i := range shown {
+		if t.Columns[i].Spare > 0 && (sparest < 0 || t.Columns[i].Spare >= t.Columns[shown[sparest]].Spare) {
+			sparest = n
+		}
+	}
+	if sparest < 0 {
+		return shown
+	}
+	next := append([]int(nil), shown[:sparest]...)
+	return append(next, shown[sparest+1:]...)
+}
+
+func total(shown, widths []int) int {
+	sum := gap * max(0, len(shown)-1)
+	for _, i := range shown {
+		sum += widths[i]
+	}
+	return sum
+}
