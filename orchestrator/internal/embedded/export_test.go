@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
 	"time"
 )
@@ -48,3 +50,19 @@ func Age(mono, wall time.Duration) (time.Duration, bool) { return age(mono, wall
 
 // FormatVersion is the newest format this program reads.
 const FormatVersion = formatVersion
+
+// Admitted reads commands as a stranger's connection does, until an error, and
+// says whether one of them showed the password.
+func Admitted(sent []byte, password string) bool {
+	in := bufio.NewReaderSize(bytes.NewReader(sent), admitBytes+2)
+	for {
+		var seen bytes.Buffer
+		args, err := readCommand(in, &seen)
+		if err != nil {
+			return false
+		}
+		if secret, tried := credentials(args); tried && sameSecret(secret, password) {
+			return true
+		}
+	}
+}
