@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/job"
+	"github.com/drover-jobs/drover/orchestrator/internal/settings"
+	"github.com/drover-jobs/drover/protocol/fault"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// judge returns what becomes of a job. It is a pure function; jitter is a random number in [0, 1).
+//
+// Only failures and kills spend max_failures; kills alone lead to quarantine at max_kills; interruptions and returns cost
+// nothing. A killed task goes back to the head at once, a failed one after its pause.
+func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verdict {
+	v := job.Verdict{Counters: j.Counters}
+	if o.Fault != nil {
+		v.Reason = o.Fault.Error()
+	}
+	switch o.End {
+	case job.Succeeded:
+		v.Move, v.State = job.Finish, task.Completed
+	case job.Cancelled:
+		v.Move, v.State = job.Finish, task.Cancelled
+	case job.Returned:
+		v.Move, v.State = job.GiveBack, task.Waiting
+	case job.Interrupted:
+		v.Counters.Interruptions++
+		v.Move, v.State = job.GiveBack, task.Waiting
+	case job.Killed:
+		v.Counters.Kills++
+		switch {
+		case v.Counters.Kills >= q.MaxKills:
+			v.Move, v.State = job.Bury, task.Quarantined
+		case v.Counters.Failures+v.Counters.Kills >= q.MaxFailures:
+			v.Move, v.State = job.Bury, task.Dead
+		default:
+			v.Move, v.State = job.GiveBack, task.Waiting
+		}
+	default:
+		v.Counters.Failures++
+		switch {
+		case o.Fault != nil && o.Fault.Permanent, v.Counters.Failures+v.Counters.Kills >= q.MaxFailures:
+			v.Move, v.State = job.Bury, task.Dead
+		default:
+			v.Move, v.State = job.Retry, task.Failed
+			v.RetryAt = o.Ended.Add(pause(o.Fault, v.Counters.Failures, q, jitter))
+		}
+	}
+	return v
+}
+
+// pause is how long a failed task waits: what its worker asked for, or retry_backoff doubled with each failure up to
+// retry_backoff_max. In both cases up to a quarter is added at random, so that what failed together does not come back together.
+func pause(f *fault.Fault, failures int, q settings.Queue, jitter float64) time.Duration {
+	const spread = 0.25
+	var d time.Duration
+	switch {
+	case f != nil && f.RetryAfter != nil:
+		d = *f.RetryAfter
+	default:
+		d = q.RetryBackoff
+		for n := 1; n < failures && d < q.RetryBackoffMax; n++ {
+			d *= 2
+		}
+		d = min(d, max(q.RetryBackoff, q.RetryBackoffMax))
+	}
+	return d + time.Duration(float64(d)*spread*jitter)
+}
+
+func randomJitter() float64 { return rand.Float64() } //nolint:gosec // spreads load, hides nothing

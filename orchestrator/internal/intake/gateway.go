@@ -1,0 +1,76 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// gateway is the Redis client that a lane's asynq.Server works on: the shared client, but for the two steps that the lane
+// takes over. Everything that is not a script passes through untouched.
+type gateway struct {
+	redis.UniversalClient
+	keys task.Keys
+	lane *lane
+}
+
+var _ redis.UniversalClient = (*gateway)(nil)
+
+// errStopped is what asynq gets to hear once the lane has been given up.
+var errStopped = errors.New("the queue's lane has stopped")
+
+// EvalSha runs one of asynq's scripts, or answers in its place.
+func (g *gateway) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
+	if answer := g.inPlace(ctx, keys); answer != nil {
+		return answer
+	}
+	return g.UniversalClient.EvalSha(ctx, sha, keys, args...)
+}
+
+// Eval is EvalSha for a script that Redis does not know yet.
+func (g *gateway) Eval(ctx context.Context, script string, keys []string, args ...any) *redis.Cmd {
+	if answer := g.inPlace(ctx, keys); answer != nil {
+		return answer
+	}
+	return g.UniversalClient.Eval(ctx, script, keys, args...)
+}
+
+// inPlace returns the lane's own answer to a script with these keys; nil when the script is to be run.
+func (g *gateway) inPlace(ctx context.Context, keys []string) *redis.Cmd {
+	if g.isDequeue(keys) {
+		answer := redis.NewCmd(ctx)
+		msg, err := g.lane.next()
+		if err != nil {
+			answer.SetErr(err)
+		} else {
+			answer.SetVal(msg)
+		}
+		return answer
+	}
+	if g.lane.abandoned.Load() {
+		return redis.NewCmdResult(nil, errStopped)
+	}
+	if key, ok := g.taskOf(keys); ok && g.lane.hand.answered(key) {
+		return redis.NewCmdResult("OK", nil)
+	}
+	return nil
+}
+
+// isDequeue knows asynq's dequeueCmd by its keys: pending, paused, active, lease.
+func (g *gateway) isDequeue(keys []string) bool {
+	return len(keys) == 4 && keys[0] == g.keys.Pending() && keys[1] == g.keys.Paused()
+}
+
+// taskOf returns the task that a script is about: asynq names the task's hash among the keys of every script that ends a run.
+func (g *gateway) taskOf(keys []string) (string, bool) {
+	for _, k := range keys {
+		if key, ok := strings.CutPrefix(k, g.keys.TaskPrefix()); ok && key != "" {
+			return key, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,61 @@
+package job
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// ExitReason says why a worker process ended.
+type ExitReason string
+
+// The reasons.
+const (
+	ExitIdle          ExitReason = "idle"
+	ExitLifetime      ExitReason = "lifetime"
+	ExitMaxTasks      ExitReason = "max-tasks"
+	ExitMemorySoft    ExitReason = "memory-soft"
+	ExitMemoryMax     ExitReason = "memory-max"
+	ExitTaskTimeout   ExitReason = "task-timeout"
+	ExitIgnoredCancel ExitReason = "ignored-cancel"
+	ExitCrash         ExitReason = "crash"
+	ExitPanic         ExitReason = "panic"
+	ExitFailedStart   ExitReason = "failed-start"
+	ExitScaleDown     ExitReason = "scale-down"
+	ExitOperator      ExitReason = "operator"
+	ExitReload        ExitReason = "reload"
+	ExitReplaced      ExitReason = "replaced-binary"
+	ExitLeft          ExitReason = "left" // by itself, with exit code 0
+	ExitStop          ExitReason = "stop"
+)
+
+// Blames reports whether the reason is the fault of a task that was running in the process at its end. A panic is not: the
+// task that caused it has reported its own end by then.
+func (r ExitReason) Blames() bool {
+	switch r {
+	case ExitMemoryMax, ExitTaskTimeout, ExitCrash:
+		return true
+	default:
+		return false
+	}
+}
+
+// Exit is how a worker process ended.
+type Exit struct {
+	Reason ExitReason
+	Worker uint64
+	PID    int
+	Code   int            // exit code; -1 when a signal ended it
+	Signal syscall.Signal // 0 when none
+	Age    time.Duration
+	Tail   []string // the last lines it wrote
+}
+
+// String says it in one line, such as "worker 3 (pid 4242) ended: crash, signal killed".
+func (e Exit) String() string {
+	how := fmt.Sprintf("exit code %d", e.Code)
+	if e.Signal != 0 {
+		how = "signal " + e.Signal.String()
+	}
+	return fmt.Sprintf("worker %d (pid %d) ended: %s, %s", e.Worker, e.PID, e.Reason, how)
+}

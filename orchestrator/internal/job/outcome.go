@@ -1,0 +1,57 @@
+package job
+
+import (
+	"time"
+
+	"github.com/drover-jobs/drover/protocol/fault"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// End says how a job's run in this process ended.
+type End int
+
+// The ways a run ends.
+const (
+	Succeeded   End = iota + 1 // the worker returned a result
+	Faulted                    // the worker, or the check before it, reported a fault
+	Killed                     // the process died or was killed, and this job is to blame
+	Interrupted                // the run was stopped and nobody is to blame
+	Cancelled                  // stopped on request
+	Returned                   // never began
+)
+
+// Outcome is what came of a job in this process.
+type Outcome struct {
+	End    End
+	Result []byte       // JSON, when it succeeded
+	Fault  *fault.Fault // when it faulted or was killed; may say why it was interrupted
+	// Started is when the worker got it; zero when it never did. Ended is when its end was known.
+	Started, Ended time.Time
+	// Worker is the number of the worker that ran it; 0 for none.
+	Worker uint64
+}
+
+// Move is where in Redis a job goes.
+type Move int
+
+// The moves.
+const (
+	Finish   Move = iota + 1 // out of the queue
+	Retry                    // back into the queue at RetryAt
+	Bury                     // among the dead letters
+	GiveBack                 // to the head of the queue
+)
+
+// Verdict is what becomes of a job. The controller decides it, intake carries it out.
+type Verdict struct {
+	Move     Move
+	State    task.State    // the task's state afterwards
+	Counters task.Counters // as they are from now on
+	RetryAt  time.Time     // for Retry
+	Reason   string        // for people: the last error; empty when there is none
+	// Record is the terminal record; nil when the task has not ended. It is kept for KeepFor; not at all when that is 0.
+	Record  *task.Task
+	KeepFor time.Duration
+	// Event is published once the move is made; nil publishes nothing.
+	Event *task.Event
+}

@@ -1,0 +1,12 @@
+// Package worker starts, feeds and ends worker processes. It alone does so.
+//
+// A Launcher owns the thread that all processes are started from and the directory of their sockets. Start brings one
+// process up: fork, go-plugin's handshake, Describe, Configure, the Work stream. A Process then takes jobs, tells its Sink
+// what became of each, and tells it exactly once how the process itself ended, with the jobs that were left.
+//
+//	starting -> ready -> draining -> ended
+//	    \________\__________\_______-> ended        (crash, kill, lost stream)
+//
+// It owns no decision about how many processes there are or what becomes of a task: the pool and the controller do that.
+// waitpid is the only truth about a process's end; a broken stream gets the process killed, not forgotten.
+package worker

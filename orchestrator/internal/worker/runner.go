@@ -1,0 +1,231 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-plugin/runner"
+	"golang.org/x/sys/unix"
+
+	"github.com/drover-jobs/drover/protocol"
+)
+
+// runner starts and waits for one process, in place of go-plugin's own, for what that one lacks: a process group, the
+// parent-death signal, a lifeline, no inherited input and environment, and output that never blocks (FACTS of go-plugin
+// v1.8.0: client.go:659, client.go:802).
+type processRunner struct {
+	launcher *Launcher
+	cmd      *exec.Cmd
+	out      *output
+
+	stdout    *io.PipeReader // what go-plugin reads: the first line
+	stdoutW   *io.PipeWriter
+	lifeline  *os.File // our end; closing it tells the process that we are gone
+	readers   []*os.File
+	pumps     sync.WaitGroup
+	handshake *firstLine
+
+	done  chan struct{} // closed when the process has been collected
+	state *os.ProcessState
+
+	killing   sync.Mutex
+	collected bool // the process number may belong to another from now on
+}
+
+var _ runner.Runner = (*processRunner)(nil)
+
+// pipeGrace is how long output is still read after the process has ended: a grandchild outside the group may hold the pipes.
+const pipeGrace = 200 * time.Millisecond
+
+func newRunner(l *Launcher, spec Spec, out *output) *processRunner {
+	cmd := exec.Command(spec.Command[0], spec.Command[1:]...) //nolint:gosec,noctx // the command is the operator's; its life is not a call's
+	cmd.Dir = spec.Dir
+	cmd.Env = baseEnvironment()
+	if spec.API != "" {
+		cmd.Env = append(cmd.Env, protocol.EnvAPI+"="+spec.API)
+	}
+	for name, value := range spec.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	r := &processRunner{launcher: l, cmd: cmd, out: out, done: make(chan struct{})}
+	r.stdout, r.stdoutW = io.Pipe()
+	return r
+}
+
+// baseEnvironment is all that a worker gets of the manager's environment: where programs and temporary files are, and a locale.
+func baseEnvironment() []string {
+	env := []string{"LANG=C.UTF-8"}
+	for _, name := range []string{"PATH", "TMPDIR", "TZ"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// adopt takes over what go-plugin wants the process to find in its environment.
+func (r *processRunner) adopt(fromPlugin []string) { r.cmd.Env = append(r.cmd.Env, fromPlugin...) }
+
+// Start forks the process and begins to read what it writes.
+func (r *processRunner) Start(ctx context.Context) (err error) {
+	var opened []*os.File
+	defer func() {
+		if err != nil {
+			closeAll(opened)
+		}
+	}()
+	pipe := func() (reader, writer *os.File, err error) {
+		reader, writer, err = os.Pipe()
+		if err == nil {
+			opened = append(opened, reader, writer)
+		}
+		return reader, writer, err
+	}
+	outR, outW, err := pipe()
+	if err != nil {
+		return fmt.Errorf("open a pipe for output: %w", err)
+	}
+	errR, errW, err := pipe()
+	if err != nil {
+		return fmt.Errorf("open a pipe for output: %w", err)
+	}
+	lifeR, lifeW, err := pipe()
+	if err != nil {
+		return fmt.Errorf("open the lifeline: %w", err)
+	}
+	const lifelineFD = 3 // the first of ExtraFiles
+	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = nil, outW, errW
+	r.cmd.ExtraFiles = []*os.File{lifeR}
+	r.cmd.Env = append(r.cmd.Env, protocol.EnvLifeline+"="+strconv.Itoa(lifelineFD))
+
+	if err := r.launcher.onThread(ctx, r.cmd.Start); err != nil {
+		return fmt.Errorf("start %s: %w", r.Name(), err)
+	}
+	closeAll([]*os.File{outW, errW, lifeR})
+	r.lifeline = lifeW
+	r.readers = []*os.File{outR, errR}
+	r.handshake = &firstLine{w: r.stdoutW, rest: r.out, limit: 4 << 10}
+	r.pumps.Add(2)
+	go r.pump(r.handshake, outR)
+	go r.pump(r.out, errR)
+	r.launcher.processes.Add(1)
+	go r.reap()
+	return nil
+}
+
+func (r *processRunner) pump(w io.Writer, from *os.File) {
+	defer r.pumps.Done()
+	_, _ = io.Copy(w, from)
+}
+
+// reap waits for the process's end, kills what is left of its group while its number is still its own, and collects it.
+func (r *processRunner) reap() {
+	defer r.launcher.processes.Done()
+	pid := r.cmd.Process.Pid
+	for {
+		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	r.killGroup()
+	r.killing.Lock()
+	r.collected = true
+	r.killing.Unlock()
+	_ = r.cmd.Wait() // its pipes are files of ours, so it waits for nothing else
+	r.state = r.cmd.ProcessState
+	deadline := time.Now().Add(pipeGrace)
+	for _, f := range r.readers {
+		_ = f.SetReadDeadline(deadline)
+	}
+	r.pumps.Wait()
+	r.handshake.finish()
+	_ = r.stdoutW.CloseWithError(io.EOF)
+	closeAll(append(r.readers, r.lifeline))
+	close(r.done)
+}
+
+// killGroup sends SIGKILL to the process and all its descendants that stayed in its group; nothing once it is collected.
+func (r *processRunner) killGroup() {
+	r.killing.Lock()
+	defer r.killing.Unlock()
+	if r.cmd.Process != nil && !r.collected {
+		_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
+	}
+}
+
+// Kill ends the process group and waits until the process is collected.
+func (r *processRunner) Kill(ctx context.Context) error {
+	if r.cmd.Process == nil {
+		return nil
+	}
+	select {
+	case <-r.done:
+		return nil
+	default:
+	}
+	r.killGroup()
+	return r.Wait(ctx)
+}
+
+// Wait returns when the process has been collected.
+func (r *processRunner) Wait(ctx context.Context) error {
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Diagnose returns the last lines that the process wrote, for the error of a failed start.
+func (r *processRunner) Diagnose(context.Context) string {
+	return strings.Join(r.out.Tail(diagnosedLines), "\n")
+}
+
+const diagnosedLines = 10
+
+// Stdout yields the first line that the process writes, which must be go-plugin's handshake.
+func (r *processRunner) Stdout() io.ReadCloser { return r.stdout }
+
+// Stderr yields nothing: the output is kept here.
+func (r *processRunner) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
+
+// Name is the path of the program.
+func (r *processRunner) Name() string { return r.cmd.Path }
+
+// ID is the process's number; empty before the start.
+func (r *processRunner) ID() string {
+	if r.cmd.Process == nil {
+		return ""
+	}
+	return strconv.Itoa(r.cmd.Process.Pid)
+}
+
+// PluginToHost and HostToPlugin change nothing: both sides see the same file system.
+func (r *processRunner) PluginToHost(network, address string) (hostNet, hostAddr string, err error) {
+	return network, address, nil
+}
+
+// HostToPlugin is the counterpart of PluginToHost.
+func (r *processRunner) HostToPlugin(network, address string) (pluginNet, pluginAddr string, err error) {
+	return network, address, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+}
