@@ -66,7 +66,7 @@ func workerFields() []field[Queue] {
 			bounds[int]{1, 1024, 1}, func(q *Queue) *int { return &q.Slots }),
 		count(queueRow("buffer", EffectNow, "",
 			"Tasks that the manager takes in advance, so that a freed slot need not wait for Redis."),
-			bounds[int]{0, MaxCapacity, 16}, func(q *Queue) *int { return &q.Buffer }),
+			bounds[int]{0, MaxCapacity - 1, 16}, func(q *Queue) *int { return &q.Buffer }),
 	}
 }
 

@@ -1,0 +1,164 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/settings"
+)
+
+// maxConfigSize bounds a configuration file, in bytes; a larger one is a mistake.
+const maxConfigSize = 1 << 20
+
+// Config is what a person writes in YAML. What may change while the manager runs is kept as text, so that the default limits
+// of a plugin can lie under it; it has been checked against the table of settings all the same.
+type Config struct {
+	Manager ManagerConfig
+	Redis   RedisConfig
+	Plugins map[string]PluginConfig
+	Queues  map[string]QueueConfig
+
+	// file and marks say where each path of a parsed configuration was written.
+	file  string
+	marks map[string]mark
+}
+
+// ManagerConfig is the manager itself.
+type ManagerConfig struct {
+	// Name tells managers apart that share one Redis; the host's name by default.
+	Name string
+	// StateDir is created with mode 0700. A relative path, here and below, is relative to the working directory.
+	StateDir string
+	// Socket is where the console and clients reach the manager with full rights (mode 0600).
+	Socket string
+	// PluginSocket is where workers reach the manager, to submit and wait only.
+	PluginSocket string
+	Log          LogConfig
+	// Settings are the manager's live settings, as written.
+	Settings settings.Layer
+}
+
+// LogConfig says how the manager writes its log, on standard error.
+type LogConfig struct {
+	// JSON writes one JSON object a line instead of text.
+	JSON  bool
+	Level slog.Level
+}
+
+// RedisConfig says where the broker is: in the manager itself, or at an address.
+type RedisConfig struct {
+	Embedded bool
+	// Address is redis://HOST:PORT/DB, rediss://HOST:PORT/DB (TLS) or unix:///PATH?db=DB. It holds no password.
+	Address  string
+	Username string
+	// PasswordFile names the file that holds the password; see Password.
+	PasswordFile string
+}
+
+// PluginConfig is one worker program.
+type PluginConfig struct {
+	// Command is the program and its arguments. It is never given to a shell nor looked up in PATH.
+	Command []string
+	// Env is all of the environment that the program gets beyond the basics.
+	Env map[string]string
+	// Options is a JSON object for the program itself; {} when nothing is written.
+	Options json.RawMessage
+}
+
+// QueueConfig is one queue of this manager.
+type QueueConfig struct {
+	// Plugin names the program that runs the queue's tasks.
+	Plugin string
+	// Settings are the queue's live settings, as written.
+	Settings settings.Layer
+}
+
+// Default returns what holds for everything that a file does not say. It is not complete: which Redis to use has no default,
+// so that nobody runs on the embedded one by an oversight.
+func Default() *Config {
+	c := &Config{
+		Manager: ManagerConfig{Name: hostName(), StateDir: "var", Log: LogConfig{Level: slog.LevelInfo}, Settings: settings.Layer{}},
+		Plugins: map[string]PluginConfig{},
+		Queues:  map[string]QueueConfig{},
+	}
+	c.placeSockets()
+	return c
+}
+
+// Load reads and checks the file. The error is a *ConfigError when the file could be read.
+func Load(path string) (*Config, error) {
+	f, err := os.Open(path) //nolint:gosec // The path is the operator's own.
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxConfigSize+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse reads a configuration and checks it; name stands for the file in errors. The error is a *ConfigError with every
+// problem that was found.
+func Parse(name string, data []byte) (*Config, error) {
+	d := newDecoder(name)
+	c := d.decode(data)
+	// What could not be read is not complained about a second time for being absent or wrong.
+	for _, p := range c.check() {
+		if !d.refused(p.Path) {
+			d.problems = append(d.problems, p)
+		}
+	}
+	if err := configError(d.problems); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Validate checks a configuration that was put together or changed in code. The error is a *ConfigError with every problem.
+func (c *Config) Validate() error { return configError(c.check()) }
+
+// Source is what the store of live settings is made from. The caller adds the default limits of the plugins.
+func (c *Config) Source() settings.Source {
+	source := settings.Source{Manager: c.Manager.Settings, Queues: make(map[string]settings.QueueSource, len(c.Queues))}
+	for name, q := range c.Queues {
+		source.Queues[name] = settings.QueueSource{File: q.Settings}
+	}
+	return source
+}
+
+// placeSockets puts the sockets that have no place into the state directory.
+func (c *Config) placeSockets() {
+	if c.Manager.Socket == "" {
+		c.Manager.Socket = filepath.Join(c.Manager.StateDir, "drover.sock")
+	}
+	if c.Manager.PluginSocket == "" {
+		c.Manager.PluginSocket = filepath.Join(c.Manager.StateDir, "plugin.sock")
+	}
+}
+
+// hostName makes a valid name out of the host's.
+func hostName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		return "drover"
+	}
+	name := strings.Map(func(r rune) rune {
+		if r < 0x80 && nameByte(byte(r)) {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(host))
+	name = strings.TrimLeft(name, "._-")
+	name = name[:min(len(name), maxNameLength)]
+	if name == "" {
+		return "drover"
+	}
+	return name
+}
