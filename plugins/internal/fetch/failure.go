@@ -95,6 +95,9 @@ func (r *Response) Challenge() string {
 		{"<title>attention required! | cloudflare</title>", "a Cloudflare block page"},
 		{"_incapsula_resource", "an Imperva challenge that only a browser passes"},
 		{"ddos-guard", "a DDoS-Guard challenge that only a browser passes"},
+		{"cf-browser-verification", "a Cloudflare challenge that only a browser passes"},
+		{"checking your browser before accessing", "a challenge that only a browser passes"},
+		{"enable javascript and cookies to continue", "a challenge that only a browser passes"},
 		{"anubis_challenge", "an Anubis challenge that only a browser passes"},
 	} {
 		if bytes.Contains(head, []byte(mark.text)) && !looksLikeFeed(head) {
