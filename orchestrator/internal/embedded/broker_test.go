@@ -236,7 +236,7 @@ func TestSlowSubscriberIsCut(t *testing.T) {
 	if !cut {
 		t.Error("200 MB later the subscriber is still there")
 	}
-	if slowest > 2*time.Second {
+	if slowest > 5*time.Second {
 		t.Errorf("a publish took %v", slowest)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"sync/atomic"
 )
 
 // kinds is the order in which the keys of a database are written, with the
@@ -29,8 +30,10 @@ type walk struct {
 	in       *inside
 	wall     int64 // milliseconds since 1970 to which times to live are relative
 	volatile func(key []byte) bool
-	body     []byte
-	keys     int
+	// fieldsExpire is false as long as no field of a hash can have a time to
+	// live, which spares a question for each hash.
+	fieldsExpire *atomic.Bool
+	body         []byte
 }
 
 func (w *walk) all() error {
@@ -91,9 +94,7 @@ func (w *walk) key(k kind, db int, key string) {
 	}
 	if items == 0 {
 		w.body = w.body[:begin]
-		return
 	}
-	w.keys++
 }
 
 // end returns when a key ends, 0 for never.
@@ -128,15 +129,21 @@ func (w *walk) hash(key string) int {
 	if n == 0 {
 		return 0
 	}
-	ttl := w.in.call(append([]string{"HPTTL", key, "FIELDS", strconv.Itoa(n)}, fields...)...)
-	ttl.length()
+	ask := w.fieldsExpire.Load()
+	var ttl reply
+	if ask {
+		ttl = w.in.call(append([]string{"HPTTL", key, "FIELDS", strconv.Itoa(n)}, fields...)...)
+		ttl.length()
+	}
 	w.body = binary.AppendUvarint(w.body, uint64(n))
 	for i := range n {
 		w.body = appendText(w.body, fields[i])
 		w.body = appendText(w.body, values[i])
 		var end int64
-		if left := ttl.integer(); left >= 0 {
-			end = w.wall + int64(left)
+		if ask {
+			if left := ttl.integer(); left >= 0 {
+				end = w.wall + int64(left)
+			}
 		}
 		w.body = binary.AppendUvarint(w.body, uint64(end))
 	}

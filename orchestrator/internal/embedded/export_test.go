@@ -37,8 +37,8 @@ func Load(raw []byte, now time.Time) (keys int, err error) {
 
 // LoadBody is Load without header and checksum.
 func LoadBody(body []byte, now time.Time) (keys int, err error) {
-	_, keys, err = restore(body, now)
-	return keys, err
+	r, err := restore(body, now)
+	return r.keys, err
 }
 
 // ErrDamaged and ErrNewerFormat are the two ways in which a file is not used.

@@ -14,7 +14,10 @@ const databases = 16
 // gate sees each command before it runs, those inside scripts included. It
 // counts the ones that may change the content and refuses the ones whose effect
 // no snapshot could keep.
-type gate struct{ changes atomic.Uint64 }
+type gate struct {
+	changes      atomic.Uint64
+	fieldsExpire atomic.Bool // a field of a hash may have got a time to live
+}
 
 func (g *gate) hook(srv *server.Server) server.Hook {
 	return func(c *server.Peer, cmd string, args ...string) bool {
@@ -24,6 +27,10 @@ func (g *gate) hook(srv *server.Server) server.Hook {
 		}
 		if mayChange(cmd) && !srv.IsReadOnlyCommand(cmd) {
 			g.changes.Add(1)
+			// HEXPIRE, HSETEX and their relatives, those of later versions included.
+			if cmd[0] == 'H' && strings.Contains(cmd, "EX") {
+				g.fieldsExpire.Store(true)
+			}
 		}
 		return false
 	}

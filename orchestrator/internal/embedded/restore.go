@@ -2,21 +2,27 @@ package embedded
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 )
 
-// restore decodes a body into a new server that is not listening yet, and
-// returns how many keys it holds. What ended before now is left out.
-func restore(body []byte, now time.Time) (*miniredis.Miniredis, int, error) {
-	m := miniredis.NewMiniRedis()
+// restored is a server that is not listening yet and what is in it.
+type restored struct {
+	redis        *miniredis.Miniredis
+	keys         int
+	fieldsExpire bool // some field of a hash has a time to live
+}
+
+// restore decodes a body into a new server. What ended before now is left out.
+func restore(body []byte, now time.Time) (restored, error) {
+	out := restored{redis: miniredis.NewMiniRedis()}
 	d := decoder{rest: body}
-	keys := 0
 	for {
 		r, ok := d.next()
 		if !ok {
-			return m, keys, d.err
+			return out, d.err
 		}
 		left := time.Duration(0)
 		if r.expireAt > 0 {
@@ -24,9 +30,9 @@ func restore(body []byte, now time.Time) (*miniredis.Miniredis, int, error) {
 				continue
 			}
 		}
-		db := m.DB(r.db)
+		db := out.redis.DB(r.db)
 		if err := put(db, r, now); err != nil {
-			return nil, 0, fmt.Errorf("%w: key %q: %w", errDamaged, r.key, err)
+			return restored{}, fmt.Errorf("%w: key %q: %w", errDamaged, r.key, err)
 		}
 		if !db.Exists(r.key) {
 			continue
@@ -34,7 +40,8 @@ func restore(body []byte, now time.Time) (*miniredis.Miniredis, int, error) {
 		if left > 0 {
 			db.SetTTL(r.key, left)
 		}
-		keys++
+		out.keys++
+		out.fieldsExpire = out.fieldsExpire || slices.ContainsFunc(r.numbers, func(end int64) bool { return end > 0 })
 	}
 }
 

@@ -59,12 +59,13 @@ func (b *Broker) load() error {
 	now := time.Now()
 	b.redis = miniredis.NewMiniRedis()
 	found, err := b.files.read(func(body []byte, at time.Time) error {
-		m, keys, err := restore(body, now)
+		r, err := restore(body, now)
 		if err != nil {
 			return err
 		}
-		b.redis = m
-		b.log.Info("embedded broker: content restored", "keys", keys, "written", at, "age", now.Sub(at).Round(time.Millisecond))
+		b.redis = r.redis
+		b.gate.fieldsExpire.Store(r.fieldsExpire)
+		b.log.Info("embedded broker: content restored", "keys", r.keys, "written", at, "age", now.Sub(at).Round(time.Millisecond))
 		return nil
 	})
 	if err != nil {
@@ -160,7 +161,13 @@ func (b *Broker) persist() (held time.Duration, err error) {
 func (b *Broker) take() (body []byte, at time.Time, held time.Duration, err error) {
 	b.clock.mu.Lock()
 	defer b.clock.mu.Unlock()
-	w := walk{wall: b.clock.wall, volatile: b.isVolatile, body: make([]byte, 0, b.size.Load()+b.size.Load()/8)}
+	room := b.size.Load()
+	w := walk{
+		wall:         b.clock.wall,
+		volatile:     b.isVolatile,
+		fieldsExpire: &b.gate.fieldsExpire,
+		body:         make([]byte, 0, room+room/8),
+	}
 	begun := time.Now()
 	var walked error
 	err = b.hold.do(func(in *inside) {
