@@ -22,7 +22,7 @@ func (a *Args) Has(flag string) bool {
 func (a *Args) Text(flag string) string { return a.flags[flag] }
 
 // Duration is a flag's value as a time that is longer than nothing; 0 when the flag or its value was not given. The error is
-// a *Failure of usage.
+// a *ExitError of usage.
 func (a *Args) Duration(flag string) (time.Duration, error) {
 	text := a.flags[flag]
 	if text == "" {
@@ -83,7 +83,7 @@ func (a *Args) takeFlag(own []Flag, words []string) (int, error) {
 	case !hasValue:
 		value, used = words[1], 2
 	}
-	if flag.Value != "" && value == "" && !(flag.Optional && !hasValue) {
+	if flag.Value != "" && value == "" && (hasValue || !flag.Optional) {
 		return 0, usageError("--%s needs a value: %s", name, flag.usage())
 	}
 	a.flags[name] = value

@@ -23,7 +23,7 @@ type Command struct {
 	Offline bool
 	// Complete offers what the last of the words, which may be empty, could become; nil offers nothing.
 	Complete func(ctx context.Context, env *Env, words []string) []string
-	// Run does it. It returns nil, a *Failure, or any other error, which Explain turns into one.
+	// Run does it. It returns nil, a *ExitError, or any other error, which Explain turns into one.
 	Run func(ctx context.Context, env *Env, args *Args) error
 }
 

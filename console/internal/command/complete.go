@@ -55,11 +55,11 @@ func queueNames(queues []*apiv1.Queue) []string {
 }
 
 // unknownQueue is the failure for a queue that is not there.
-func unknownQueue(name string, names []string) *Failure {
+func unknownQueue(name string, names []string) *ExitError {
 	there := "the manager serves no queue"
 	if len(names) > 0 {
 		there = "there are " + strings.Join(names, ", ")
 	}
-	return &Failure{Code: Usage, Kind: "unknown_queue",
+	return &ExitError{Code: Usage, Kind: "unknown_queue",
 		Message: fmt.Sprintf("no such queue: %.80q%s (%s)", name, didYouMean(name, names), there)}
 }

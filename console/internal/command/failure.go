@@ -27,8 +27,8 @@ const (
 	Interrupted Code = 130 // Ctrl-C, as shells report it
 )
 
-// Failure is why a command did not end with Done. It is an error.
-type Failure struct {
+// ExitError is why a command did not end with Done. It is an error.
+type ExitError struct {
 	Code Code
 	// Kind is one word for programs, such as "unknown_queue". Help lists them.
 	Kind string
@@ -39,10 +39,10 @@ type Failure struct {
 }
 
 // Error returns the message.
-func (f *Failure) Error() string { return f.Message }
+func (f *ExitError) Error() string { return f.Message }
 
-func usageError(format string, args ...any) *Failure {
-	return &Failure{Code: Usage, Kind: "usage", Message: fmt.Sprintf(format, args...)}
+func usageError(format string, args ...any) *ExitError {
+	return &ExitError{Code: Usage, Kind: "usage", Message: fmt.Sprintf(format, args...)}
 }
 
 // told is a failure that the output has said already.
@@ -50,33 +50,33 @@ func told(code Code) error {
 	if code == Done {
 		return nil
 	}
-	return &Failure{Code: code, Told: true}
+	return &ExitError{Code: code, Told: true}
 }
 
-// Explain turns any error of a command into a Failure; nil for nil. It asks the manager, shortly, whether it is there at
+// Explain turns any error of a command into an ExitError; nil for nil. It asks the manager, shortly, whether it is there at
 // all when an error leaves that open.
-func Explain(ctx context.Context, env *Env, err error) *Failure {
-	var failure *Failure
+func Explain(ctx context.Context, env *Env, err error) *ExitError {
+	var failure *ExitError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &failure):
 		return failure
 	case ctx.Err() != nil:
-		return &Failure{Code: Interrupted, Kind: "interrupted", Message: "interrupted"}
+		return &ExitError{Code: Interrupted, Kind: "interrupted", Message: "interrupted"}
 	case errors.Is(err, client.ErrUnknownQueue):
-		return &Failure{Code: Usage, Kind: "unknown_queue", Message: err.Error()}
+		return &ExitError{Code: Usage, Kind: "unknown_queue", Message: err.Error()}
 	case errors.Is(err, client.ErrInvalidPayload):
-		return &Failure{Code: Usage, Kind: "invalid_payload", Message: err.Error()}
+		return &ExitError{Code: Usage, Kind: "invalid_payload", Message: err.Error()}
 	case errors.Is(err, client.ErrUnknownTask):
-		return &Failure{Code: Failed, Kind: "unknown_task", Message: err.Error()}
+		return &ExitError{Code: Failed, Kind: "unknown_task", Message: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded) || connect.CodeOf(err) == connect.CodeDeadlineExceeded:
-		return &Failure{Code: TimeRanOut, Kind: "no_answer",
+		return &ExitError{Code: TimeRanOut, Kind: "no_answer",
 			Message: fmt.Sprintf("the manager at %s did not answer in time: it may be stopped or overloaded; see its log", env.Address)}
 	case errors.Is(err, client.ErrUnavailable) || connect.CodeOf(err) == connect.CodeUnavailable:
 		return explainUnavailable(ctx, env, err)
 	default:
-		return &Failure{Code: Failed, Kind: "failed", Message: err.Error()}
+		return &ExitError{Code: Failed, Kind: "failed", Message: err.Error()}
 	}
 }
 
@@ -84,7 +84,7 @@ func Explain(ctx context.Context, env *Env, err error) *Failure {
 const probeTime = 2 * time.Second
 
 // explainUnavailable tells a manager that is not there from one whose broker is away.
-func explainUnavailable(ctx context.Context, env *Env, err error) *Failure {
+func explainUnavailable(ctx context.Context, env *Env, err error) *ExitError {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	if env.Control != nil {
@@ -94,19 +94,19 @@ func explainUnavailable(ctx context.Context, env *Env, err error) *Failure {
 			if why := status.GetManager().GetBrokerError(); why != "" {
 				message = fmt.Sprintf("the manager answers, but its broker does not: %s; nothing is lost, try again later", why)
 			}
-			return &Failure{Code: Failed, Kind: "broker_unavailable", Message: message}
+			return &ExitError{Code: Failed, Kind: "broker_unavailable", Message: message}
 		}
 	}
 	return NoManagerAt(env.Address, err)
 }
 
 // NoManagerAt is the failure when no manager answers at an address. why may be nil.
-func NoManagerAt(address string, why error) *Failure {
+func NoManagerAt(address string, why error) *ExitError {
 	reason := ""
 	if why != nil {
 		reason = " (" + why.Error() + ")"
 	}
-	return &Failure{Code: NoManager, Kind: "no_manager", Message: fmt.Sprintf(
+	return &ExitError{Code: NoManager, Kind: "no_manager", Message: fmt.Sprintf(
 		"no manager answers at %s%s: start one with droverd, or name its socket with --socket PATH or in DROVER_SOCKET", address, reason)}
 }
 
@@ -117,7 +117,7 @@ type errorJSON struct {
 }
 
 // Report tells a failure on env.Err, and with JSON also as {"error":{...}} on env.Out, unless the output has told it.
-func Report(env *Env, failure *Failure) error {
+func Report(env *Env, failure *ExitError) error {
 	if failure == nil || failure.Told {
 		return nil
 	}

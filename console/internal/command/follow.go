@@ -47,7 +47,7 @@ func (f *follower) run(ctx context.Context) error {
 	go f.subscribe(own, updates)
 	defer func() { // the subscription has ended when this returns
 		cancel()
-		for range updates { //nolint:revive // what comes after the end is of no interest
+		for range updates {
 		}
 		f.line.Clear()
 	}()

@@ -114,7 +114,7 @@ type flagJSON struct {
 func commandView(c *Command) commandJSON {
 	view := commandJSON{Name: c.Name, Usage: c.Usage(), Summary: c.Summary}
 	for _, f := range slices.Concat(c.Flags, commonFlags()) {
-		view.Flags = append(view.Flags, flagJSON{Name: f.Name, Value: f.Value, Optional: f.Optional, Help: f.Help})
+		view.Flags = append(view.Flags, flagJSON(f))
 	}
 	return view
 }

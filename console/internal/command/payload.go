@@ -13,7 +13,7 @@ import (
 )
 
 // payloadOf makes a task's payload from the words behind the queue: one JSON object, "-" or "@file" that holds one, or any
-// number of key=value. No words are the empty object. Its errors are *Failure of usage.
+// number of key=value. No words are the empty object. Its errors are *ExitError of usage.
 func payloadOf(env *Env, words []string) (json.RawMessage, error) {
 	if len(words) == 0 {
 		return json.RawMessage("{}"), nil

@@ -51,7 +51,7 @@ func runQueues(ctx context.Context, env *Env, args *Args) error {
 	}
 }
 
-// pickQueue finds a queue by its name; the error is a *Failure of usage.
+// pickQueue finds a queue by its name; the error is a *ExitError of usage.
 func pickQueue(queues []*apiv1.Queue, name string) (*apiv1.Queue, error) {
 	for _, q := range queues {
 		if q.GetName() == name {

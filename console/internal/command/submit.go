@@ -34,7 +34,7 @@ after Ctrl-C, the task goes on; its ID is printed.`,
 			{`drover submit feed-pull url=https://example.org/feed.xml`, "print the task's ID and go on"},
 			{`drover submit feed-pull url=https://example.org/feed.xml force=true --wait=30s`, "wait for the end, 30 seconds at most"},
 			{`drover submit feed-pull '{"url":"https://example.org/feed.xml"}' --wait --json`, "one JSON object for a program"},
-			{`drover submit import document=@feeds.opml --in 10m`, "a file's text, not before ten minutes have passed"},
+			{`drover submit feed-pull url=@address.txt --in 10m`, "a value from a file, and not before ten minutes have passed"},
 		},
 		Flags: []Flag{
 			{Name: "wait", Value: "TIME", Optional: true, Help: "wait for the end, at most TIME such as 5s; without TIME, as long as it takes"},

@@ -38,7 +38,7 @@ type Call struct {
 }
 
 // Parse understands a command line: the command's name, before or after the common flags, and what the command allows. Its
-// errors are *Failure of usage.
+// errors are *ExitError of usage.
 func (t *Tree) Parse(words []string) (*Call, error) {
 	at, err := commandAt(words)
 	if err != nil {

@@ -39,7 +39,7 @@ func runWait(ctx context.Context, env *Env, args *Args) error {
 	return followTasks(ctx, env, ids, patience)
 }
 
-// parseIDs reads task IDs, each once. Its errors are *Failure of usage.
+// parseIDs reads task IDs, each once. Its errors are *ExitError of usage.
 func parseIDs(words []string) ([]task.ID, error) {
 	ids := make([]task.ID, 0, len(words))
 	seen := make(map[task.ID]bool, len(words))

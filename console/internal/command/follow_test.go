@@ -1,0 +1,156 @@
+package command_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"connectrpc.com/connect"
+
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+
+	"github.com/drover-jobs/drover/console/internal/command"
+	"github.com/drover-jobs/drover/protocol/client"
+	"github.com/drover-jobs/drover/protocol/fault"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+func happenings() []client.Update {
+	id := running().ID
+	return []client.Update{
+		{ID: id, Event: &task.Event{ID: id, State: task.Running, Attempts: 1}},
+		{ID: id, Event: &task.Event{ID: id, State: task.Running, Attempts: 1, Progress: &task.Progress{Done: 1, Total: 4, Note: "a\x1b[2J"}}},
+		{ID: id, Event: &task.Event{ID: id, State: task.Failed, Attempts: 1, Fault: fault.Crash}},
+	}
+}
+
+// While it waits a terminal has one line that is redrawn and taken away; elsewhere there are lines; a program gets none of it.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	show := func(live bool, words ...string) string {
+		c := newConsole(completed())
+		c.tasks.events, c.live = happenings(), live
+		_, _, errs := c.run(t.Context(), words...)
+		return errs
+	}
+	if got := show(true, "wait", "feed-pull:done"); !strings.Contains(got, "\r\x1b[Kfeed-pull:done") || !strings.HasSuffix(got, "\r\x1b[K") || !strings.Contains(got, `[#####---------------] 1/4 a\x1b[2J`) {
+		t.Errorf("on a terminal: %q", got)
+	}
+	want := "feed-pull:running: run 1 began\nfeed-pull:running: run 1 failed (crash); it will be tried again\n"
+	if got := show(false, "wait", "feed-pull:done"); got != want {
+		t.Errorf("elsewhere: %q, want %q", got, want)
+	}
+	if got := show(true, "wait", "feed-pull:done", "--json"); got != "" {
+		t.Errorf("for a program: %q", got)
+	}
+}
+
+// A failure names its cause: no manager, a manager without its broker, a manager that does not answer, anything else.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	gone := fmt.Errorf("dial unix var/drover.sock: %w", client.ErrUnavailable)
+	noBroker := sampleStatus()
+	noBroker.Manager.BrokerError = "connection refused"
+	for name, c := range map[string]struct {
+		tasks   error
+		control fakeControl
+		line    string
+		code    command.Code
+		says    string
+	}{
+		"no manager":          {gone, fakeControl{err: gone}, "task a:b", command.NoManager, "no manager answers at var/drover.sock"},
+		"no manager, status":  {nil, fakeControl{err: connect.NewError(connect.CodeUnavailable, errors.New("refused"))}, "status", command.NoManager, "start one with droverd"},
+		"no broker":           {gone, fakeControl{status: noBroker}, "submit q", command.Failed, "its broker does not: connection refused"},
+		"no broker, wait":     {gone, fakeControl{status: noBroker}, "wait a:b", command.Failed, "its broker does not"},
+		"no answer":           {nil, fakeControl{err: context.DeadlineExceeded}, "status", command.TimeRanOut, "did not answer in time"},
+		"something else":      {errors.New("boom\x1b"), fakeControl{}, "task a:b", command.Failed, `boom\x1b`},
+		"payload":             {fmt.Errorf("%w: url: is missing", client.ErrInvalidPayload), fakeControl{}, "submit q", command.Usage, "url: is missing"},
+		"queue, none to name": {client.ErrUnknownQueue, fakeControl{err: gone}, "submit q", command.Usage, "no such queue"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			con := newConsole()
+			con.tasks.err, con.control = c.tasks, c.control
+			code, out, errs := con.run(t.Context(), strings.Fields(c.line)...)
+			if code != c.code || out != "" || !strings.Contains(errs, c.says) {
+				t.Errorf("exit %d, %q, %q; want %d and %q", code, out, errs, c.code, c.says)
+			}
+			code, out, _ = con.run(t.Context(), append(strings.Fields(c.line), "--json")...)
+			if code != c.code || !strings.HasPrefix(out, `{"error":{"kind":"`) {
+				t.Errorf("with --json: exit %d, %q", code, out)
+			}
+		})
+	}
+}
+
+// A payload that breaks the schema is a wrong command line, and the message names the field.
+func TestInvalidPayload(t *testing.T) {
+	t.Parallel()
+	c := newConsole()
+	c.tasks.schema = "colour"
+	code, _, errs := c.run(t.Context(), "submit", "feed-pull", "colour=red")
+	if code != command.Usage || !strings.Contains(errs, "invalid payload: colour: is not allowed") {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+}
+
+// Completion offers commands, flags, queues and the beginnings of task IDs.
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	tree := command.New()
+	env := newConsole().env(nil, nil, nil)
+	for line, want := range map[string][]string{
+		"":              {"cancel", "help", "plugins", "queues", "status", "submit", "task", "version", "wait", "workers"},
+		"s":             {"status", "submit"},
+		"submit ":       {"feed-pull", "misbehave"},
+		"submit f":      {"feed-pull"},
+		"submit q --w":  {"--wait"},
+		"workers m":     {"misbehave"},
+		"wait f":        {"feed-pull:"},
+		"wait f:1 f":    {"feed-pull:"},
+		"task f:":       nil,
+		"help que":      {"queues"},
+		"status ":       nil,
+		"nonsense x":    nil,
+		"submit q a":    nil,
+		"version --js ": nil,
+	} {
+		if got := tree.Complete(t.Context(), env, strings.Split(line, " ")); !slices.Equal(got, want) {
+			t.Errorf("complete %q: %q, want %q", line, got, want)
+		}
+	}
+	env.Control = fakeControl{err: client.ErrUnavailable}
+	if got := tree.Complete(t.Context(), env, []string{"submit", ""}); len(got) != 0 {
+		t.Errorf("without a manager: %q", got)
+	}
+}
+
+// Every command has a summary, an example that parses, and help that fits 130 columns.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	tree := command.New()
+	for _, name := range tree.Complete(t.Context(), &command.Env{}, nil) {
+		cmd := tree.Find(name)
+		if cmd.Summary == "" || len(cmd.Examples) == 0 || cmd.Run == nil {
+			t.Errorf("%s lacks a summary, an example or what it does", name)
+		}
+		for line := range strings.Lines(cmd.Help) {
+			if len(line) > 130 {
+				t.Errorf("%s: a line of help is too long: %q", name, line)
+			}
+		}
+		for _, example := range cmd.Examples {
+			if strings.ContainsAny(example.Line, "'|$") {
+				continue // needs a shell
+			}
+			if _, err := tree.Parse(strings.Fields(example.Line)[1:]); err != nil {
+				t.Errorf("%s: %v", example.Line, err)
+			}
+		}
+	}
+}
+
+var _ command.Control = fakeControl{status: &apiv1.StatusResponse{}}

@@ -1,0 +1,166 @@
+package command_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/drover-jobs/drover/console/internal/command"
+	"github.com/drover-jobs/drover/protocol/client"
+	"github.com/drover-jobs/drover/protocol/fault"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// The words behind the queue become the payload that they say, and nothing is guessed where they say nothing sound.
+func TestPayload(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		words []string
+		want  string // the payload; or, with "!" before it, part of the message of usage
+	}{
+		"nothing":            {nil, `{}`},
+		"JSON":               {[]string{` {"url":"x","n":1.50}`}, `{"url":"x","n":1.50}`},
+		"strings":            {[]string{"url=http://h/?a=b", "empty="}, `{"empty":"","url":"http://h/?a=b"}`},
+		"JSON values":        {[]string{"n=1.50", "t=true", "z=null", "l=[1,2]", `o={"a":"b"}`, "big=12345678901234567890"}, `{"big":12345678901234567890,"l":[1,2],"n":1.50,"o":{"a":"b"},"t":true,"z":null}`},
+		"not quite JSON":     {[]string{"a=007", "b=tru", "c=1 2", "d={x", "e=NaN"}, `{"a":"007","b":"tru","c":"1 2","d":"{x","e":"NaN"}`},
+		"forced string":      {[]string{`a="5"`, `b="@x"`}, `{"a":"5","b":"@x"}`},
+		"nested":             {[]string{"a.b=1", "a.c.d=x", `e\.f=2`}, `{"a":{"b":1,"c":{"d":"x"}},"e.f":2}`},
+		"into an object":     {[]string{`a={"b":1}`, "a.c=2"}, `{"a":{"b":1,"c":2}}`},
+		"a file":             {[]string{"doc=@feeds.opml"}, `{"doc":"\u003copml/\u003e\n"}`},
+		"standard input":     {[]string{"doc=@-"}, `{"doc":"typed"}`},
+		"whole from a file":  {[]string{"@whole.json"}, `{"a":1}`},
+		"no file":            {[]string{"doc=@none"}, `!read the file "none"`},
+		"not text":           {[]string{"doc=@binary"}, `!not UTF-8`},
+		"broken JSON":        {[]string{`{"url":}`}, `!not JSON`},
+		"broken file":        {[]string{"@feeds.opml"}, `!the file "feeds.opml" is not JSON`},
+		"two objects":        {[]string{`{} {}`}, `!not JSON`},
+		"not an object":      {[]string{"@list.json"}, `!must be one JSON object`},
+		"no pair":            {[]string{"url"}, `!"url" is not key=value`},
+		"no key":             {[]string{"=x"}, `!is not key=value`},
+		"an empty part":      {[]string{"a..b=1"}, `!part of the key is empty`},
+		"twice":              {[]string{"a=1", "a=2"}, `!"a" is given twice`},
+		"through a value":    {[]string{"a=1", "a.b=2"}, `!"a" has a value that is no object`},
+		"object and pairs":   {[]string{`{"a":1}`, "b=2"}, `!is not key=value`},
+		"behind --":          {[]string{"--", "--a=1"}, `{"--a":1}`},
+		"nothing on the in ": {[]string{"-"}, `!standard input is not JSON`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			con := newConsole()
+			con.in = "typed"
+			con.files = map[string]string{"feeds.opml": "<opml/>\n", "whole.json": "{\"a\":1}\n", "list.json": "[1]", "binary": "\xff\xfe"}
+			code, _, errs := con.run(t.Context(), append([]string{"submit", "feed-pull"}, c.words...)...)
+			if message, bad := strings.CutPrefix(c.want, "!"); bad {
+				if code != command.Usage || !strings.Contains(errs, message) {
+					t.Errorf("exit %d, %q; want 2 and %q", code, errs, message)
+				}
+				return
+			}
+			if code != command.Done || string(con.tasks.payload) != c.want {
+				t.Errorf("exit %d, payload %s, want %s\n%s", code, con.tasks.payload, c.want, errs)
+			}
+		})
+	}
+}
+
+// No command line makes the console panic, and every refusal has a message.
+func FuzzCommandLine(f *testing.F) {
+	for _, seed := range []string{"submit q a=1", "wait q:1 --timeout 1ms", "--json --socket x status", "submit q {\"a\":1} --wait=1ms", "-h", "submit q a.b=@- --in 5s", "cancel a:b -- --x"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		words := strings.Split(line, " ")
+		code, _, errs := newConsole().run(t.Context(), words...)
+		if code == command.Usage && errs == "" {
+			t.Errorf("%q is refused without a word", line)
+		}
+	})
+}
+
+// --in and --again reach the client; without --wait the ID alone stands on standard output.
+func TestSubmitOptions(t *testing.T) {
+	t.Parallel()
+	c := newConsole()
+	code, out, errs := c.run(t.Context(), "submit", "feed-pull", "--in", "10m", "--again", "url=x")
+	if code != command.Done || out != "feed-pull:k1\n" || errs != "" {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+	if want := (client.Options{NotUnique: true, Delay: 10 * time.Minute}); c.tasks.options != want {
+		t.Errorf("options %+v, want %+v", c.tasks.options, want)
+	}
+}
+
+// A submit that joins says so beside the ID, and in JSON.
+func TestSubmitJoins(t *testing.T) {
+	t.Parallel()
+	_, out, errs := newConsole(running()).run(t.Context(), "submit", "feed-pull")
+	if out != "feed-pull:running\n" || !strings.Contains(errs, "already running") {
+		t.Errorf("%q, %q", out, errs)
+	}
+	_, out, _ = newConsole(running()).run(t.Context(), "submit", "feed-pull", "--json")
+	if want := `{"id":"feed-pull:running","queue":"feed-pull","state":"running","joined":true}` + "\n"; out != want {
+		t.Errorf("%s, want %s", out, want)
+	}
+}
+
+// submit --wait --json prints exactly one object, for a good end, a bad end and a wait that is over, and the exit code tells them apart.
+func TestSubmitWaitJSON(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		task *task.Task
+		code command.Code
+		kind string
+	}{
+		"completed": {completed(), command.Done, ""}, "dead": {dead(), command.Failed, fault.Unreachable.String()}, "running": {running(), command.TimeRanOut, "wait_timeout"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			con := newConsole()
+			con.tasks.next = c.task
+			code, out, errs := con.run(t.Context(), "submit", "feed-pull", "url=x", "--wait=30ms", "--json")
+			var got struct {
+				ID, Queue, State string
+				Attempts         int
+				Result           json.RawMessage
+				Error            struct{ Kind, Message string }
+				QueuedMS         *int64 `json:"queued_ms"`
+				RunMS            *int64 `json:"run_ms"`
+			}
+			if err := json.Unmarshal([]byte(out), &got); err != nil {
+				t.Fatalf("%v: %s", err, out)
+			}
+			if code != c.code || errs != "" || got.ID != c.task.ID.String() || got.Queue != "feed-pull" || got.State != c.task.State.String() ||
+				got.Attempts != c.task.Attempts || got.Error.Kind != c.kind || got.QueuedMS == nil || got.RunMS == nil {
+				t.Errorf("exit %d, %q: %s", code, errs, out)
+			}
+		})
+	}
+}
+
+// When the time runs out the ID stands alone on standard output, and what to do on standard error.
+func TestWaitTimesOut(t *testing.T) {
+	t.Parallel()
+	code, out, errs := newConsole(running()).run(t.Context(), "submit", "feed-pull", "--wait=20ms")
+	if code != command.TimeRanOut || out != "feed-pull:running\n" || !strings.Contains(errs, "drover wait feed-pull:running") {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+}
+
+// Ctrl-C leaves the task alone, prints its ID and exits with 130.
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	c := newConsole(running())
+	c.tasks.events = []client.Update{{}}
+	time.AfterFunc(30*time.Millisecond, interrupt)
+	code, out, errs := c.run(ctx, "wait", "feed-pull:running")
+	if code != command.Interrupted || out != "feed-pull:running\n" || !strings.Contains(errs, "goes on") {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+	code, out, _ = newConsole(running()).run(ctx, "wait", "feed-pull:running", "--json")
+	if code != command.Interrupted || !strings.Contains(out, `"kind":"interrupted"`) {
+		t.Errorf("exit %d, %q", code, out)
+	}
+}
