@@ -50,7 +50,7 @@ func Run(ctx context.Context, p Process) int {
 	return int(failure.Code)
 }
 
-func run(ctx context.Context, p Process, env *command.Env) *command.Failure {
+func run(ctx context.Context, p Process, env *command.Env) *command.ExitError {
 	tree := command.New()
 	call, err := tree.Parse(p.Args)
 	if err != nil {
