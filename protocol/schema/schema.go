@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -21,9 +22,14 @@ type Schema struct {
 // maxText bounds a schema, in bytes.
 const maxText = 1 << 20
 
-// For derives the schema of the Go type T from its json and jsonschema tags, as JSON text.
+// For derives the schema of the Go type T from its json and jsonschema tags, as JSON text. A json.RawMessage may be any
+// value; for a T that is one, or an interface, the text is empty, which accepts every JSON object.
 func For[T any]() (string, error) {
-	s, err := jsonschema.For[T](nil)
+	raw := reflect.TypeFor[json.RawMessage]()
+	if t := reflect.TypeFor[T](); t == raw || t.Kind() == reflect.Interface {
+		return "", nil
+	}
+	s, err := jsonschema.For[T](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{raw: {}}})
 	if err != nil {
 		return "", fmt.Errorf("derive a JSON Schema: %w; write the schema by hand", err)
 	}

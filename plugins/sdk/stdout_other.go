@@ -1,0 +1,8 @@
+//go:build !unix
+
+package sdk
+
+import "os"
+
+// splitStdout leaves everything as it is.
+func splitStdout() *os.File { return nil }
