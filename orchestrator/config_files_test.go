@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,8 +10,6 @@ import (
 	"github.com/drover-jobs/drover/configs"
 	"github.com/drover-jobs/drover/orchestrator"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
-
-	"os"
 )
 
 // The configuration for development, on disk and built in, is valid: everything embedded, feeds on loopback, two queues.

@@ -45,7 +45,7 @@ func addressFault(address string) string {
 	if err != nil {
 		return "is not an address"
 	}
-	database := ""
+	var database string
 	switch {
 	case u.User != nil:
 		return "holds a user or password; use redis.username and redis.password_file"

@@ -158,8 +158,8 @@ func TestParseRefuses(t *testing.T) {
 		{"unknown anchor", "redis:\n  address: *x", []string{`f:2: is not valid YAML: unknown anchor 'x' referenced`}},
 		{"not even text", "\xff\xfe\xff", []string{`f: is not valid YAML: `}},
 		{"too large", "#" + strings.Repeat("x", 1<<20), []string{`f: is too large for a configuration; allowed: up to 1MiB`}},
-		{"all at once, in the order of the file", "redis: {embeded: true}\nmanager: {drain_timeout: 5, nme: x}\nqueues:\n  a: {plugin: p, slots: 0, priority: sys}", []string{
-			`f:1: redis.embeded: is not a known key; did you mean embedded?`, `f:2: manager.drain_timeout: "5" has no unit`, `f:2: manager.nme: is not a known key; did you mean name?`,
+		{"all at once, in the order of the file", "redis: {embedde: true}\nmanager: {drain_timeout: 5, nme: x}\nqueues:\n  a: {plugin: p, slots: 0, priority: sys}", []string{
+			`f:1: redis.embedde: is not a known key; did you mean embedded?`, `f:2: manager.drain_timeout: "5" has no unit`, `f:2: manager.nme: is not a known key; did you mean name?`,
 			`f:4: queues.a.plugin: "p" is not a plugin of this file; allowed: a plugin that is described under plugins`,
 			`f:4: queues.a.priority: "sys" is not one of the choices`, `f:4: queues.a.slots: "0" is below 1`,
 		}},
@@ -185,23 +185,6 @@ func TestParseRefuses(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// Every kind of address that is promised is taken, and what only looks like one is not.
-func TestRedisAddress(t *testing.T) {
-	t.Parallel()
-	for address, good := range map[string]bool{
-		"redis://127.0.0.1:6379/0": true, "redis://host": true, "rediss://host:1/15": true, "redis://[::1]:6379": true, "unix:///run/r.sock": true,
-		"unix:///run/r.sock?db=3": true,
-		"127.0.0.1:6379":          false, "http://h": false, "redis://": false, "redis://h/x": false, "redis://h:0": false, "redis://h:99999": false, "redis://h?db=1": false,
-		"unix://run/r.sock": false, "unix:run/r.sock": false, "unix:///r?db=x": false, "unix:///r?x=1": false, "unix:///r?db=1&db=2": false, "redis://u@h": false,
-	} {
-		c := orchestrator.Default()
-		c.Redis.Address = address
-		if err := c.Validate(); (err == nil) != good {
-			t.Errorf("%s: %v", address, err)
-		}
 	}
 }
 
@@ -241,80 +224,4 @@ func TestLoad(t *testing.T) {
 	if _, err := orchestrator.Load(t.TempDir()); err == nil {
 		t.Error("a directory was read")
 	}
-}
-
-// The password comes from a file that nobody else can read; every other file is refused with what to do, and never shown.
-func TestPassword(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name, content string
-		mode          os.FileMode
-		want, wrong   string
-	}{
-		{"plain", "hunter2\n", 0o600, "hunter2", ""},
-		{"group", "hunter2", 0o640, "hunter2", ""},
-		{"windows", "hunter2\r\n", 0o400, "hunter2", ""},
-		{"world", "hunter2", 0o644, "", "run chmod 0600"},
-		{"empty", "\n", 0o600, "", "it is empty"},
-		{"lines", "hunter2\nx\n", 0o600, "", "more than one line"},
-		{"large", strings.Repeat("hunter2", 1000), 0o600, "", "larger than 4096 bytes"},
-	}
-	for _, tt := range tests {
-		path := filepath.Join(t.TempDir(), "password")
-		if err := os.WriteFile(path, []byte(tt.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, tt.mode); err != nil {
-			t.Fatal(err)
-		}
-		got, err := orchestrator.RedisConfig{PasswordFile: path}.Password()
-		if got != tt.want || (err == nil) != (tt.wrong == "") {
-			t.Errorf("%s: %q, %v", tt.name, got, err)
-		}
-		if err != nil && (!strings.Contains(err.Error(), tt.wrong) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "hunter2")) {
-			t.Errorf("%s: %v", tt.name, err)
-		}
-	}
-	if _, err := (orchestrator.RedisConfig{PasswordFile: "/nowhere/at/all"}).Password(); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a file that is not there: %v", err)
-	}
-	if got, err := (orchestrator.RedisConfig{}).Password(); got != "" || err != nil {
-		t.Errorf("no file: %q, %v", got, err)
-	}
-}
-
-// Whatever bytes stand in the file, the answer is a valid configuration or a list of reasons.
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{
-		goodConfig, "", "a: *b", "a: &a [*a]", "<<: {a: b}", "? [x]\n: y", "redis: {embedded: true}\n---\n", "- - -", "\x00", "!!map x", "queues: {a: {slots: !!int x}}",
-		"plugins: {p: {options: {a: 1e999, b: 0x, c: !!float 1_0, d: 1e-400, e: !!null x}}}", strings.Repeat("[", 2000), "\"\\uD800\": 1",
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		c, err := orchestrator.Parse("f", data)
-		if err == nil {
-			if err := c.Validate(); err != nil {
-				t.Fatalf("accepted, then refused: %v", err)
-			}
-			for name, p := range c.Plugins {
-				if !json.Valid(p.Options) || p.Options[0] != '{' {
-					t.Fatalf("the options of %s are no JSON object: %s", name, p.Options)
-				}
-			}
-			if _, err := settings.NewStore(c.Source(), slog.New(slog.DiscardHandler)); err != nil {
-				t.Fatalf("accepted, but makes no store: %v", err)
-			}
-			return
-		}
-		var invalid *orchestrator.ConfigError
-		if !errors.As(err, &invalid) || len(invalid.Problems) == 0 {
-			t.Fatalf("refused without a reason: %v", err)
-		}
-		for _, p := range invalid.Problems {
-			if p.Reason == "" || strings.ContainsAny(p.String(), "\n\r") {
-				t.Fatalf("not one line with a reason: %q", p.String())
-			}
-		}
-	})
 }

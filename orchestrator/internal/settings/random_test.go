@@ -2,7 +2,10 @@ package settings_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"sync"
+	"testing"
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
@@ -53,4 +56,98 @@ func anyChanges(r *rand.Rand, queues []string) []settings.Change {
 		changes[i] = c
 	}
 	return changes
+}
+
+// Over thousands of random changes: what is accepted is whole and one version on, what is refused has a reason and changes
+// nothing, and taking every live value away leads back to the start.
+func TestRandomChanges(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	s := newStore(t)
+	first := s.Load()
+	accepted, refused := 0, 0
+	for range 1000 {
+		old := s.Load()
+		copied := maps.Clone(old.Queues)
+		snap, err := s.Apply(anyChanges(r, []string{"a", "b"}), "test")
+		if !maps.Equal(copied, old.Queues) {
+			t.Fatal("a snapshot was changed after it had been handed out")
+		}
+		if err != nil {
+			refused++
+			if len(problems(t, err)) == 0 || s.Load() != old {
+				t.Fatalf("refused without a reason, or with a change: %v", err)
+			}
+			continue
+		}
+		accepted++
+		if snap.Version != old.Version+1 || s.Load() != snap {
+			t.Fatalf("version %d after %d", snap.Version, old.Version)
+		}
+		whole(t, snap)
+	}
+	if accepted < 100 || refused < 100 {
+		t.Errorf("%d accepted and %d refused: the test tests little", accepted, refused)
+	}
+	var all []settings.Change
+	for _, d := range settings.Describe() {
+		for _, queue := range map[settings.Scope][]string{settings.ScopeManager: {""}, settings.ScopeQueue: {"a", "b"}}[d.Scope] {
+			all = append(all, settings.Change{Queue: queue, Name: d.Name, Unset: true})
+		}
+	}
+	snap, err := s.Apply(all, "test")
+	if err != nil || !maps.Equal(snap.Queues, first.Queues) || snap.Manager != first.Manager {
+		t.Errorf("after all was unset: %+v, %v; want %+v", snap, err, first)
+	}
+}
+
+// Under concurrent changes every reader sees one valid whole with a version that never goes back, and no change is lost.
+func TestConcurrentChanges(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	var writers, readers sync.WaitGroup
+	var accepted sync.Map
+	done := make(chan struct{})
+	for range 3 {
+		readers.Go(func() {
+			var last settings.Version
+			for {
+				snap := s.Load()
+				if snap.Version < last {
+					t.Errorf("version %d after %d", snap.Version, last)
+				}
+				if snap.Version != last {
+					whole(t, snap)
+				}
+				last = snap.Version
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for i := range 4 {
+		writers.Go(func() {
+			r := rand.New(rand.NewPCG(rand.Uint64(), uint64(i)))
+			for range 100 {
+				if snap, err := s.Apply(anyChanges(r, []string{"a", "b"}), "test"); err == nil {
+					if _, twice := accepted.LoadOrStore(snap.Version, true); twice {
+						t.Errorf("two changes got version %d", snap.Version)
+					}
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	readers.Wait()
+	n := settings.Version(1)
+	accepted.Range(func(any, any) bool { n++; return true })
+	if got := s.Load().Version; got != n {
+		t.Errorf("version %d after %d accepted changes", got, n-1)
+	}
 }

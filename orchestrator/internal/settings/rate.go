@@ -67,12 +67,14 @@ func (r Rate) String() string {
 	if r.Off() {
 		return "off"
 	}
-	unit := "h"
+	var unit string
 	switch r.Per {
 	case time.Second:
 		unit = "s"
 	case time.Minute:
 		unit = "m"
+	default:
+		unit = "h"
 	}
 	return fmt.Sprintf("%d/%s", r.Tasks, unit)
 }
