@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/drover-jobs/drover/protocol"
@@ -63,6 +64,10 @@ func (p *Program) describe(out, errOut io.Writer) int {
 // help says what the program is and how to use it.
 func (p *Program) help() string {
 	m := p.manifest
+	program, err := os.Executable()
+	if err != nil {
+		program = "/path/to/" + m.GetName()
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is a worker program of Drover: a manager starts it and gives it tasks. It does nothing by itself.\n\n", m.GetName())
 	fmt.Fprintf(&b, "  name         %s\n", m.GetName())
@@ -81,9 +86,10 @@ func (p *Program) help() string {
 	} else {
 		b.WriteString("  payload      any JSON object\n")
 	}
-	fmt.Fprintf(&b, "\nTo use it, put the program where the manager's configuration looks for plugins, give it a queue, and reload:\n\n"+
-		"  queues:\n    %s:\n      plugin: %s\n\n"+
-		"Then submit a task:\n\n  drover submit %s '{...}' --wait\n\n"+
-		"With --describe the program prints what it says of itself as JSON.\n", m.GetName(), m.GetName(), m.GetName())
+	fmt.Fprintf(&b, "\nTo use it, add the program and a queue to the manager's configuration and reload it:\n\n"+
+		"  plugins:\n    %[1]s:\n      command: [%[2]q]\n"+
+		"  queues:\n    %[1]s:\n      plugin: %[1]s\n\n"+
+		"Then submit a task:\n\n  drover submit %[1]s '{...}' --wait\n\n"+
+		"With --describe the program prints what it says of itself as JSON.\n", m.GetName(), program)
 	return b.String()
 }

@@ -6,11 +6,7 @@ import (
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/drover-jobs/drover/protocol/drover/worker/v1"
 )
-
-const warnLevel = int32(slog.LevelWarn)
 
 // logHandler sends slog's records to the manager. The JSON of the attributes is slog's own: an inner JSONHandler writes it
 // into a buffer that all handlers derived from one share.
@@ -94,10 +90,4 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	c := *h
 	c.inner = h.inner.WithGroup(name)
 	return &c
-}
-
-func logReport(run uint64, level int32, message string, attributes []byte) *workerv1.Report {
-	return &workerv1.Report{Kind: &workerv1.Report_Log{Log: &workerv1.Log{
-		Run: run, Level: level, Message: clean(message, maxLine), Attributes: attributes,
-	}}}
 }

@@ -1,14 +1,9 @@
 package sdk
 
 import (
-	"fmt"
-	"runtime"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/drover-jobs/drover/protocol"
-	"github.com/drover-jobs/drover/protocol/drover/task/v1"
 	"github.com/drover-jobs/drover/protocol/drover/worker/v1"
 )
 
@@ -65,95 +60,6 @@ func newOutbox(yields int) *outbox {
 	return o
 }
 
-// write sends what is put in until the outbox is closed and empty, or until send fails.
-func (o *outbox) write(send func(*workerv1.WorkResponse) error) error {
-	var batch workerv1.WorkResponse
-	for o.wait() {
-		batch.Reports = o.take(batch.Reports[:0])
-		if len(batch.Reports) == 0 {
-			continue
-		}
-		if err := send(&batch); err != nil {
-			o.kill()
-			return err
-		}
-		clear(batch.Reports)
-	}
-	return nil
-}
-
-// wait returns true when there is something to send now and false when there will never be.
-func (o *outbox) wait() bool {
-	for {
-		o.mu.Lock()
-		ready := o.awaited > 0 || o.due || o.closed
-		over := o.dead || o.closed && len(o.reports) == 0 && o.dropped == 0
-		patient := o.closed || o.going == 0
-		o.mu.Unlock()
-		switch {
-		case over:
-			return false
-		case !ready:
-			<-o.wake
-		case patient:
-			return true
-		default:
-			o.stepBack()
-			return true
-		}
-	}
-}
-
-// stepBack lets other goroutines run, so that runs about to end can put their outcomes in.
-func (o *outbox) stepBack() {
-	for range o.yields {
-		runtime.Gosched()
-	}
-}
-
-// take moves reports into batch, at most protocol.MaxBatch bytes of them but at least one.
-func (o *outbox) take(batch []*workerv1.Report) []*workerv1.Report {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	size, n := 0, 0
-	for _, report := range o.reports {
-		if report != nil {
-			s := sizeOf(report)
-			if len(batch) > 0 && size+s > protocol.MaxBatch {
-				break
-			}
-			size += s
-			batch = append(batch, report)
-			o.forget(report, s)
-		}
-		n++
-	}
-	o.base += uint64(n) //nolint:gosec // a length
-	rest := append(o.spare[:0], o.reports[n:]...)
-	clear(o.reports)
-	o.reports, o.spare = rest, o.reports[:0]
-	if len(o.reports) == 0 {
-		o.due = false
-		if o.dropped > 0 {
-			batch = append(batch, logReport(0, warnLevel, fmt.Sprintf("%d log lines were dropped: they came faster than they could be sent", o.dropped), nil))
-			o.dropped = 0
-		}
-	}
-	o.room.Broadcast()
-	return batch
-}
-
-// forget takes a report that leaves out of the books.
-func (o *outbox) forget(report *workerv1.Report, size int) {
-	switch report.GetKind().(type) {
-	case *workerv1.Report_Outcome, *workerv1.Report_Stacks:
-		o.awaited--
-	case *workerv1.Report_Log:
-		o.logs--
-		o.logBytes -= size
-	}
-}
-
 // accepted says that r begins.
 func (o *outbox) accepted(r *run) {
 	o.mu.Lock()
@@ -164,9 +70,7 @@ func (o *outbox) accepted(r *run) {
 
 // progress replaces the progress of r that still waits, or adds to it.
 func (o *outbox) progress(r *run, done, total uint64, note string) {
-	report := &workerv1.Report{Kind: &workerv1.Report_Progress{Progress: &workerv1.Progress{
-		Run: r.number, Progress: &taskv1.Progress{Done: done, Total: total, Note: clean(note, maxNote)},
-	}}}
+	report := progressReport(r, done, total, note)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if i, ok := o.find(r.ticket.progress); ok {
@@ -306,30 +210,4 @@ func (o *outbox) signal() {
 	case o.wake <- struct{}{}:
 	default:
 	}
-}
-
-// sizeOf is about what a report takes in a message, in bytes.
-func sizeOf(report *workerv1.Report) int {
-	const frame = 48
-	switch kind := report.GetKind().(type) {
-	case *workerv1.Report_Outcome:
-		f := kind.Outcome.GetFault()
-		return frame + len(kind.Outcome.GetResult()) + len(f.GetMessage()) + len(f.GetDetail())
-	case *workerv1.Report_Log:
-		return frame + len(kind.Log.GetMessage()) + len(kind.Log.GetAttributes())
-	case *workerv1.Report_Stacks:
-		return frame + len(kind.Stacks.GetText())
-	case *workerv1.Report_Progress:
-		return frame + len(kind.Progress.GetProgress().GetNote())
-	default:
-		return frame
-	}
-}
-
-// clean makes s fit for a message: valid UTF-8 of at most n bytes.
-func clean(s string, n int) string {
-	if len(s) > n {
-		s = s[:n]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }

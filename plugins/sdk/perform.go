@@ -162,30 +162,6 @@ func (s *service) cancel(number uint64, cause error) {
 	}
 }
 
-// handBack is the fault of a task that did not get its run; it costs the task nothing.
-func handBack(why string) *fault.Fault { return fault.New(fault.Interrupted, "%s", why) }
-
-func failed(r *run, f *fault.Fault) *workerv1.Report {
-	return &workerv1.Report{Kind: &workerv1.Report_Outcome{Outcome: &workerv1.Outcome{
-		Run: r.number, End: &workerv1.Outcome_Fault{Fault: f.Proto()},
-	}}}
-}
-
-// completed builds the most frequent report with one allocation.
-func completed(r *run, result []byte) *workerv1.Report {
-	var all struct {
-		report  workerv1.Report
-		kind    workerv1.Report_Outcome
-		outcome workerv1.Outcome
-		end     workerv1.Outcome_Result
-	}
-	all.end.Result = result
-	all.outcome.Run, all.outcome.End = r.number, &all.end
-	all.kind.Outcome = &all.outcome
-	all.report.Kind = &all.kind
-	return &all.report
-}
-
 // stack is the stack of this goroutine from the panic on.
 func stack() string {
 	text := string(debug.Stack())

@@ -103,7 +103,7 @@ func watchLifeline(number string) error {
 		buffer := make([]byte, 64)
 		for {
 			if _, err := pipe.Read(buffer); err != nil {
-				os.Exit(exitError) //nolint:revive // nobody is left to finish anything for
+				os.Exit(exitError) //nolint:forbidigo // nobody is left to finish anything for
 			}
 		}
 	}()

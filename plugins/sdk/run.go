@@ -73,7 +73,7 @@ func Progress(ctx context.Context, done, total uint64, note string) {
 func Logger(ctx context.Context) *slog.Logger {
 	r := runOf(ctx)
 	if r == nil {
-		return slog.Default()
+		return slog.Default() //nolint:forbidigo // the author's own logger, outside of what Drover calls
 	}
 	return slog.New(newLogHandler(r.out, r.number))
 }

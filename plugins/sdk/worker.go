@@ -88,7 +88,7 @@ func Serve[In, Out any](w Worker, handle func(ctx context.Context, in In) (Out, 
 
 // Serve does what the function Serve does. It does not return.
 func (p *Program) Serve() {
-	os.Exit(p.main(os.Args[1:])) //nolint:revive // Serve is the main function of every worker program, as its name promises
+	os.Exit(p.main(os.Args[1:])) //nolint:forbidigo // Serve is the main function of every worker program, as its name promises
 }
 
 // Err says what is wrong with the worker's description; nil when it can be served.

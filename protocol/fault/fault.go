@@ -8,6 +8,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -78,7 +79,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 }
 
 // Fault is one failure. It is an error.
-type Fault struct {
+type Fault struct { //nolint:errname // what every side of Drover calls it, also where it is no error
 	Kind    Kind   `json:"kind"`
 	Message string `json:"message"`
 	// Permanent is true when trying again cannot help.
@@ -124,16 +125,19 @@ func (f *Fault) WithDetail(detail string) *Fault {
 }
 
 // From returns the fault in err's chain, with err's whole text as its message, or a Failed one for any other error.
-// It returns nil for nil.
+// It returns nil for nil; an error that is a nil *Fault is a Failed one too, since whoever returned it meant to fail.
 func From(err error) *Fault {
 	if err == nil {
 		return nil
 	}
 	if f, ok := err.(*Fault); ok { //nolint:errorlint // only an unwrapped fault keeps its message as it is
+		if f == nil {
+			return New(Failed, "failed without saying why")
+		}
 		return f
 	}
 	var inner *Fault
-	if errors.As(err, &inner) {
+	if errors.As(err, &inner) && inner != nil {
 		c := *inner
 		c.Message = err.Error()
 		return &c
@@ -175,8 +179,10 @@ func FromProto(p *taskv1.Fault) *Fault {
 	return f
 }
 
-// cut shortens s to at most n bytes without splitting a character.
+// cut shortens s to at most n bytes without splitting a character. What is not UTF-8 is replaced: error texts quote what
+// servers outside sent, and a message with one wrong byte could not be sent at all.
 func cut(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= n {
 		return s
 	}

@@ -188,6 +188,7 @@ func (m *Message) takeHeader(entry []byte) bool {
 			key = string(data)
 		case 2:
 			value = string(data)
+		default: // nothing else is known of an entry
 		}
 		entry = entry[n+size:]
 	}

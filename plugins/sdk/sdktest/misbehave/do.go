@@ -55,7 +55,7 @@ func misdeed(in order) (any, error) {
 	case "panic":
 		panic(in.Note)
 	case "exit":
-		os.Exit(in.Code)
+		os.Exit(in.Code) //nolint:forbidigo // as asked
 	case "stop":
 		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 			return nil, fmt.Errorf("stop the process: %w", err)
@@ -85,10 +85,13 @@ func sleep(ctx context.Context, in order, pause time.Duration) (any, error) {
 	}
 }
 
-// spin keeps one core busy for as long as the clock says.
-func spin(pause time.Duration) {
+// spin keeps one core busy for as long as the clock says and returns how often it turned.
+func spin(pause time.Duration) int {
+	turns := 0
 	for until := time.Now().Add(pause); time.Now().Before(until); {
+		turns++
 	}
+	return turns
 }
 
 func progress(ctx context.Context, in order, pause time.Duration) (any, error) {
