@@ -38,6 +38,7 @@ func TestSnapshotsAreOnePointInTime(t *testing.T) {
 		redis.call("SADD", KEYS[3], item)
 		redis.call("RPUSH", KEYS[2], item)
 		return 1`)
+	moved := make(chan struct{}, 1)
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer cancel()
@@ -50,11 +51,16 @@ func TestSnapshotsAreOnePointInTime(t *testing.T) {
 					t.Error(err)
 					return
 				}
+				select {
+				case moved <- struct{}{}:
+				default:
+				}
 			}
 		})
 	}
 	different := map[string]struct{}{}
 	for n := 0; len(different) < snapshots; n++ {
+		<-moved
 		body, _, err := b.Snapshot()
 		if err != nil {
 			t.Fatal(err)

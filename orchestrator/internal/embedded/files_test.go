@@ -222,7 +222,7 @@ func TestNothingIsWrittenWhenNothingChanges(t *testing.T) {
 	before := must[os.FileInfo](t)(os.Stat(path))
 	for begun := time.Now(); time.Since(begun) < 500*time.Millisecond; {
 		c.Get(ctx, "k")
-		c.RPopLPush(ctx, "nothing", "nowhere")
+		c.LMove(ctx, "nothing", "nowhere", "RIGHT", "LEFT")
 		c.Eval(ctx, `return redis.call("RPOPLPUSH", KEYS[1], KEYS[2])`, []string{"nothing", "nowhere"})
 		c.ZAdd(ctx, "asynq:servers", redis.Z{Score: float64(time.Now().UnixNano()), Member: "me"})
 		c.Set(ctx, "asynq:servers:{me}", time.Now().String(), time.Second)

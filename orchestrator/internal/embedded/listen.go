@@ -17,6 +17,7 @@ type listener struct {
 	srv      *server.Server
 	password string
 
+	ending     chan struct{}  // closed by close
 	goroutines sync.WaitGroup // the accept loop, clients being admitted
 	flushers   sync.WaitGroup // replies still being delivered
 
@@ -30,7 +31,7 @@ func listen(srv *server.Server, password string) (*listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("embedded broker: listening on 127.0.0.1: %w", err)
 	}
-	return &listener{tcp: l, srv: srv, password: password, waiting: map[*conn]struct{}{}}, nil
+	return &listener{tcp: l, srv: srv, password: password, ending: make(chan struct{}), waiting: map[*conn]struct{}{}}, nil
 }
 
 func (l *listener) address() string { return l.tcp.Addr().String() }
@@ -44,7 +45,10 @@ func (l *listener) accept() {
 			return
 		}
 		if err != nil {
-			time.Sleep(20 * time.Millisecond)
+			select {
+			case <-l.ending:
+			case <-time.After(20 * time.Millisecond):
+			}
 			continue
 		}
 		c, err := newConn(tcp, &l.flushers)
@@ -83,6 +87,7 @@ func (l *listener) admit(c *conn) {
 // blocking command looks up only when something happens.
 func (l *listener) close(wake func()) {
 	_ = l.tcp.Close()
+	close(l.ending)
 	l.mu.Lock()
 	l.closed = true
 	for c := range l.waiting {

@@ -136,7 +136,9 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
+// must returns a function that takes what a call returned and ends the test on an error.
 func must[T any](t *testing.T) func(T, error) T {
+	t.Helper()
 	return func(v T, err error) T {
 		t.Helper()
 		if err != nil {
