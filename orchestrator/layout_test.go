@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -147,6 +148,37 @@ func TestLayoutLightDependencies(t *testing.T) {
 		dependencies := strings.Fields(goList(t, "-deps", folder))
 		for _, heavy := range checkLight(dependencies) {
 			t.Errorf("%s pulls in %s", folder, heavy)
+		}
+	}
+}
+
+// NOTICE names every module that go.mod requires directly.
+func TestLayoutNotice(t *testing.T) {
+	t.Parallel()
+	root := testenv.ModuleRoot(t)
+	cmd := exec.Command("go", "mod", "edit", "-json")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("read go.mod: %v", err)
+	}
+	var requirements struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+	}
+	if err := json.Unmarshal(out, &requirements); err != nil {
+		t.Fatalf("read go.mod: %v", err)
+	}
+	notice, err := os.ReadFile(filepath.Join(root, "NOTICE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := strings.Fields(string(notice))
+	for _, module := range requirements.Require {
+		if !module.Indirect && !slices.Contains(named, module.Path) {
+			t.Errorf("NOTICE lacks %s: name it under its license", module.Path)
 		}
 	}
 }
