@@ -19,6 +19,9 @@ import (
 	"github.com/drover-jobs/drover/protocol/client"
 )
 
+// version is set when the program is built: go build -ldflags '-X main.version=...'.
+var version string //nolint:gochecknoglobals // the linker can set nothing else
+
 func main() { os.Exit(run()) }
 
 func run() int {
@@ -29,7 +32,7 @@ func run() int {
 		Args: os.Args[1:], In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		Getenv: os.Getenv, Exists: exists, ReadFile: os.ReadFile, Now: time.Now, Zone: time.Local,
 		OutWidth: width, ErrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
-		Dial: dial, Version: version(),
+		Dial: dial, Version: versionText(),
 	})
 }
 
@@ -59,8 +62,11 @@ func width() int {
 	return columns
 }
 
-// version is that of the module, or the revision that it was built from.
-func version() string {
+// versionText is the version given at the build, else that of the module.
+func versionText() string {
+	if version != "" {
+		return version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
