@@ -1,6 +1,7 @@
 package direct
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -103,11 +104,13 @@ func encode(payload any) ([]byte, error) {
 	if raw, ok := payload.(json.RawMessage); ok {
 		return task.Canonical(raw)
 	}
-	data, err := json.Marshal(payload)
-	if err != nil {
+	var data bytes.Buffer
+	enc := json.NewEncoder(&data)
+	enc.SetEscapeHTML(false) // it would count against the bound, and Canonical takes it out again
+	if err := enc.Encode(payload); err != nil {
 		return nil, fmt.Errorf("the payload cannot be written as JSON: %w", err)
 	}
-	return task.Canonical(data)
+	return task.Canonical(bytes.TrimSuffix(data.Bytes(), []byte("\n")))
 }
 
 // due is the Unix second at which a delayed task may run, rounded up so that it never runs early; 0 for no delay.

@@ -1,0 +1,228 @@
+package clienttest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/drover-jobs/drover/protocol/client"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+func subscribeTests() map[string]func(*testing.T, Env) {
+	return map[string]func(*testing.T, Env){
+		"subscribe/ends before, during and after":  beforeDuringAfter,
+		"subscribe/WaitAll keeps the order":        waitAllOrder,
+		"subscribe/unknown IDs in a list":          unknownInList,
+		"subscribe/progress is told when asked":    progress,
+		"subscribe/a deadline ends it":             deadline,
+		"subscribe/the consumer may leave":         leaveEarly,
+		"subscribe/many wait for one":              manyForOne,
+		"subscribe/a slow consumer misses nothing": slowConsumer,
+		"subscribe/of nothing is over at once":     ofNothing,
+	}
+}
+
+// Tasks that ended before the subscription, that end during it, and that are submitted during it to end later all end
+// in it exactly once, and then it is over.
+func beforeDuringAfter(t *testing.T, env Env) {
+	ctx := env.limit(t)
+	var ids []task.ID
+	for range 5 { // before
+		s := env.submit(ctx, t, Payload{Do: "return", Value: nonce()})
+		env.wait(ctx, t, s.ID)
+		ids = append(ids, s.ID)
+	}
+	for range 40 { // around
+		ids = append(ids, env.submit(ctx, t, Payload{Do: "return", Value: nonce()}).ID)
+	}
+	for i := range 4 { // after
+		ids = append(ids, env.submit(ctx, t, Payload{Do: "sleep", Value: nonce(), MS: 150 + 50*i}).ID)
+	}
+	ids = append(ids, ids[0], ids[7]) // twice in the list is once in the ends
+	ends, _, err := collect(ctx, env.Client, ids)
+	if err != nil {
+		t.Fatalf("subscribe: %v", err)
+	}
+	if len(ends) != len(ids)-2 {
+		t.Errorf("%d tasks ended, want %d", len(ends), len(ids)-2)
+	}
+	for _, id := range ids {
+		if u := ends[id]; u.Ended == nil || u.Ended.State != task.Completed {
+			t.Errorf("task %s ended as %+v, want completed", id, u)
+		}
+	}
+}
+
+// WaitAll returns the records in the order of the IDs, whatever the order of the ends, a repeated ID included.
+func waitAllOrder(t *testing.T, env Env) {
+	ctx := env.limit(t)
+	var ids []task.ID
+	for i := range 4 {
+		ids = append(ids, env.submit(ctx, t, Payload{Do: "sleep", Value: nonce(), MS: 300 - 100*i}).ID)
+	}
+	ids = append(ids, ids[1])
+	ended, err := client.WaitAll(ctx, env.Client, ids...)
+	if err != nil || len(ended) != len(ids) {
+		t.Fatalf("WaitAll gave %d records and %v, want %d", len(ended), err, len(ids))
+	}
+	for i, id := range ids {
+		if ended[i].ID != id {
+			t.Errorf("record %d is that of %s, want %s", i, ended[i].ID, id)
+		}
+	}
+}
+
+// A task that does not exist is told as unknown and keeps the others from nothing; WaitAll says which.
+func unknownInList(t *testing.T, env Env) {
+	ctx := env.limit(t)
+	real, missing := env.submit(ctx, t, Payload{Do: "return", Value: nonce()}).ID, task.RandomID(env.Queue)
+	ids := []task.ID{missing, real, task.RandomID("no-such-queue"), {}, {Queue: "Not A Queue", Key: "k"}}
+	ends, _, err := collect(ctx, env.Client, ids)
+	if err != nil {
+		t.Fatalf("subscribe: %v", err)
+	}
+	for _, id := range ids {
+		if u, told := ends[id]; !told || u.Unknown == (id == real) {
+			t.Errorf("task %q gave %+v, told %t", id, u, told)
+		}
+	}
+	if _, err := client.WaitAll(ctx, env.Client, real, missing); !errors.Is(err, client.ErrUnknownTask) {
+		t.Errorf("WaitAll gave %v, want ErrUnknownTask", err)
+	}
+}
+
+// Progress comes in order, before the end, and only to who asked for it.
+func progress(t *testing.T, env Env) {
+	ctx := env.limit(t)
+	s := env.submit(ctx, t, Payload{Do: "progress", Value: nonce(), MS: 300}, client.Delay(1))
+	var quiet []*task.Event
+	var quietErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { _, quiet, quietErr = collect(ctx, env.Client, []task.ID{s.ID}) })
+	ends, events, err := collect(ctx, env.Client, []task.ID{s.ID}, client.WithEvents())
+	wg.Wait()
+	if err != nil || quietErr != nil {
+		t.Fatalf("subscribe: %v, %v", err, quietErr)
+	}
+	if len(quiet) != 0 {
+		t.Errorf("who did not ask got %d events", len(quiet))
+	}
+	if ended := ends[s.ID].Ended; ended == nil || ended.State != task.Completed {
+		t.Errorf("it ended as %+v, want completed", ended)
+	}
+	var last, seen uint64
+	for _, e := range events {
+		if e.ID != s.ID {
+			t.Errorf("an event of %s came", e.ID)
+		}
+		if e.Progress == nil {
+			continue
+		}
+		if seen++; e.Progress.Done < last {
+			t.Errorf("progress went back from %d to %d", last, e.Progress.Done)
+		}
+		last = e.Progress.Done
+	}
+	if seen == 0 {
+		t.Error("no progress came")
+	}
+}
+
+// The caller's deadline ends a wait with its own error, soon; the task goes on.
+func deadline(t *testing.T, env Env) {
+	ctx := env.limit(t)
+	s := env.submit(ctx, t, Payload{Do: "sleep", Value: nonce(), MS: 800})
+	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	begun := time.Now()
+	if _, err := client.Wait(short, env.Client, s.ID); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("wait gave %v, want context.DeadlineExceeded", err)
+	}
+	if took := time.Since(begun); took > time.Duration(env.Slow)*2*time.Second {
+		t.Errorf("a wait of 100 ms took %s", took)
+	}
+	if ended := env.wait(ctx, t, s.ID); ended.State != task.Completed {
+		t.Errorf("the task ended as %s, want completed", ended.State)
+	}
+}
+
+// A consumer that leaves the loop gets no further update, and the client goes on working.
+func leaveEarly(t *testing.T, env Env) {
+	ctx := env.limit(t)
+	ids := make([]task.ID, 0, 6)
+	for range 5 {
+		ids = append(ids, env.submit(ctx, t, Payload{Do: "return", Value: nonce()}).ID)
+	}
+	ids = append(ids, env.submit(ctx, t, Payload{Do: "return", Value: nonce()}, client.Delay(time.Hour)).ID)
+	count := 0
+	for _, err := range env.Client.Subscribe(ctx, ids) {
+		if err != nil {
+			t.Fatalf("subscribe: %v", err)
+		}
+		if count++; count == 2 {
+			break
+		}
+	}
+	if count != 2 {
+		t.Errorf("%d updates came, want 2", count)
+	}
+	if _, err := client.WaitAll(ctx, env.Client, ids[:5]...); err != nil {
+		t.Errorf("afterwards WaitAll gave %v", err)
+	}
+	if _, err := env.Client.Cancel(ctx, ids[5]); err != nil {
+		t.Errorf("cancel: %v", err)
+	}
+}
+
+// Any number of waits for one task all get its end.
+func manyForOne(t *testing.T, env Env) {
+	ctx := env.limit(t)
+	s := env.submit(ctx, t, Payload{Do: "sleep", Value: nonce(), MS: 300})
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			ended, err := client.Wait(ctx, env.Client, s.ID)
+			if err != nil || ended.State != task.Completed {
+				t.Errorf("wait gave %+v, %v; want completed", ended, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// A consumer that takes its time over each update gets every end all the same, and holds up nobody else.
+func slowConsumer(t *testing.T, env Env) {
+	ctx := env.limit(t)
+	var ids []task.ID
+	for range 30 {
+		ids = append(ids, env.submit(ctx, t, Payload{Do: "return", Value: nonce()}).ID)
+	}
+	seen := map[task.ID]int{}
+	for u, err := range env.Client.Subscribe(ctx, ids, client.WithEvents()) {
+		if err != nil {
+			t.Fatalf("subscribe: %v", err)
+		}
+		if u.Ended == nil {
+			continue
+		}
+		seen[u.ID]++
+		// Another task comes and goes before the next update is taken.
+		other := env.submit(ctx, t, Payload{Do: "return", Value: nonce()})
+		env.wait(ctx, t, other.ID)
+	}
+	for _, id := range ids {
+		if seen[id] != 1 {
+			t.Errorf("the end of %s came %d times", id, seen[id])
+		}
+	}
+}
+
+// A subscription to no task is over at once.
+func ofNothing(t *testing.T, env Env) {
+	for u, err := range env.Client.Subscribe(env.limit(t), nil) {
+		t.Errorf("an update came: %+v, %v", u, err)
+	}
+}

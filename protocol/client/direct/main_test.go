@@ -1,0 +1,45 @@
+package direct_test
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+	"go.uber.org/goleak"
+
+	"github.com/drover-jobs/drover/protocol/client/direct"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// quiet drops what is logged.
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// connect returns a redis client of the test's own.
+func connect(t *testing.T, url string) *redis.Client {
+	t.Helper()
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatalf("read the URL of Redis: %v", err)
+	}
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	rdb := redis.NewClient(options)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return rdb
+}
+
+// open returns a direct client that is closed in the end.
+func open(t *testing.T, url string) *direct.Client {
+	t.Helper()
+	c, err := direct.Open(url, quiet())
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return c
+}

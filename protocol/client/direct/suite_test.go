@@ -1,0 +1,39 @@
+package direct_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/drover-jobs/drover/protocol/client/clienttest"
+	"github.com/drover-jobs/drover/protocol/client/clienttest/standin"
+	"github.com/drover-jobs/drover/protocol/testenv"
+)
+
+// The direct client keeps every promise of the client library on a real Redis.
+func TestSuiteOnRedis(t *testing.T) {
+	t.Parallel()
+	server := testenv.StartRedis(t, testenv.RedisOptions{Password: "s3cret"})
+	standin.Start(t, connect(t, server.URL()), "misbehave", standin.Options{})
+	t.Run("suite", func(t *testing.T) {
+		clienttest.Run(t, func(t *testing.T) clienttest.Env {
+			return clienttest.Env{Client: open(t, server.URL()), Queue: "misbehave"}
+		})
+	})
+}
+
+// The direct client keeps them as well on the Redis that a manager embeds.
+func TestSuiteOnMiniredis(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	url := "redis://" + server.Addr()
+	standin.Start(t, connect(t, url), "misbehave", standin.Options{})
+	t.Run("suite", func(t *testing.T) {
+		clienttest.Run(t, func(t *testing.T) clienttest.Env {
+			return clienttest.Env{Client: open(t, url), Queue: "misbehave"}
+		})
+	})
+}
+
+const within = 20 * time.Second // in which everything in these tests must have happened
