@@ -1,8 +1,8 @@
 // Package feed holds the words that the feed workers share: what a document says (Document, Entry), what the store knows
 // (Feed, Stored, LogRow), and what one pull brings home (Pull, Saved).
 //
-// It owns no behaviour beyond a content hash and imports nothing of ours, so that reader, identity, store and worker need
-// not know each other.
+// Its behaviour is a few pure rules that every store has to agree on: when a feed is due, what a failure costs, when a feed
+// moves, which date counts. It imports nothing of ours, so that reader, identity, store and worker need not know each other.
 package feed
 
 import (
