@@ -41,7 +41,7 @@ func (d *demo) killWorker(ctx context.Context) error {
 	}
 	if t.State != task.Completed || t.Attempts != 2 || t.Counters != (task.Counters{Kills: 1}) {
 		return fmt.Errorf("the pull whose worker was killed is %s after %d attempts with counters %+v (%v), not completed after 2 with 1 kill",
-			t.State, t.Attempts, t.Counters, t.Fault)
+			t.State, t.Attempts, t.Counters, reason(t))
 	}
 	if alive(victim) {
 		return fmt.Errorf("the killed process %d is still there", victim)
@@ -83,7 +83,7 @@ func (d *demo) poison(ctx context.Context) error {
 		return fmt.Errorf("wait for the task that kills its worker: %w", err)
 	}
 	if t.State != task.Quarantined || t.Counters.Kills != maxKills || t.Fault == nil {
-		return fmt.Errorf("the task that kills its worker is %s with counters %+v (%v), not quarantined after %d kills", t.State, t.Counters, t.Fault, maxKills)
+		return fmt.Errorf("the task that kills its worker is %s with counters %+v (%v), not quarantined after %d kills", t.State, t.Counters, reason(t), maxKills)
 	}
 	d.tell.say("%s", t.Fault)
 	d.tell.proved("After %d processes it is quarantined: it will not run again by itself.", maxKills)
@@ -96,7 +96,7 @@ func (d *demo) poison(ctx context.Context) error {
 		return fmt.Errorf("wait for the harmless task behind it: %w", err)
 	}
 	if t.State != task.Completed || string(t.Result) != "42" {
-		return fmt.Errorf("the harmless task behind it is %s with result %s (%v), not completed with 42", t.State, t.Result, t.Fault)
+		return fmt.Errorf("the harmless task behind it is %s with result %s (%v), not completed with 42", t.State, t.Result, reason(t))
 	}
 	d.tell.proved("The next task of the same queue ran as if nothing had happened.")
 	return nil

@@ -40,7 +40,7 @@ func startManager(ctx context.Context, o Options, p places) (*manager, error) {
 	}
 	defer log.Close()
 	program := filepath.Join(o.Bin, "droverd")
-	cmd := exec.Command(program, "--config", p.config) //nolint:gosec,noctx // stopped by SIGTERM, not by a context
+	cmd := exec.Command(program, "--config", p.config) //nolint:gosec // our own program; stopped by SIGTERM, not by a context
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the demonstration, which stops the manager itself
 	if err := cmd.Start(); err != nil {

@@ -95,7 +95,7 @@ func (d *demo) showPull(e expectation, t *task.Task, check func(expectation, *ta
 	} else {
 		paint = screen.Warn
 		row[2] = "-"
-		row[5] = t.Fault.Kind.String() + ": " + e.shows
+		row[5] = reason(t)
 	}
 	d.tell.row(paint, row...)
 	return check(e, t, result)
@@ -108,7 +108,7 @@ func checkFirst(e expectation, t *task.Task, r pulled) error {
 	}
 	switch {
 	case t.State != task.Completed:
-		return fmt.Errorf("the state is %s, not completed: %v", t.State, t.Fault)
+		return fmt.Errorf("the state is %s, not completed: %s", t.State, reason(t))
 	case r.Status != "new":
 		return fmt.Errorf("the status is %q, not \"new\"", r.Status)
 	case r.NewEntries != e.entries:
@@ -125,7 +125,7 @@ func checkFirst(e expectation, t *task.Task, r pulled) error {
 func checkAgain(_ expectation, t *task.Task, r pulled) error {
 	switch {
 	case t.State != task.Completed:
-		return fmt.Errorf("the state is %s, not completed: %v", t.State, t.Fault)
+		return fmt.Errorf("the state is %s, not completed: %s", t.State, reason(t))
 	case r.Status != "unchanged" || r.NewEntries != 0:
 		return fmt.Errorf("the status is %q with %d new entries, not \"unchanged\"", r.Status, r.NewEntries)
 	}
@@ -134,7 +134,7 @@ func checkAgain(_ expectation, t *task.Task, r pulled) error {
 
 func checkFault(e expectation, t *task.Task) error {
 	if t.State != task.Dead || t.Fault == nil || t.Fault.Kind != e.fault || strings.TrimSpace(t.Fault.Message) == "" {
-		return fmt.Errorf("the state is %s with %v, not dead with %s", t.State, t.Fault, e.fault)
+		return fmt.Errorf("the state is %s with %s, not dead with %s", t.State, reason(t), e.fault)
 	}
 	return nil
 }
@@ -144,4 +144,12 @@ func (d *demo) waitFor(ctx context.Context, id task.ID, patience time.Duration) 
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return client.Wait(ctx, d.manager.tasks, id)
+}
+
+// reason is a task's last failure in words.
+func reason(t *task.Task) string {
+	if t.Fault == nil {
+		return "no error"
+	}
+	return t.Fault.Error()
 }

@@ -193,7 +193,7 @@ func (d *demo) stop(ctx context.Context) error {
 		}
 	}
 	if _, err := os.Stat(d.manager.places.socket); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("the manager's socket is still there (%v)", err)
+		return fmt.Errorf("the manager's socket %s is still there", d.manager.places.socket)
 	}
 	d.tell.proved("Exit code 0; of the %d worker processes and the socket nothing is left.", len(s.GetWorkers()))
 	return nil
