@@ -9,29 +9,21 @@ import (
 	"fmt"
 	"sync"
 
+	workerv1 "github.com/drover-jobs/drover/protocol/drover/worker/v1"
 	"github.com/drover-jobs/drover/protocol/schema"
 )
-
-// Manifest is what a program says of itself.
-type Manifest struct {
-	Name, Version, Description string
-	Slots                      int
-	LockKey                    []string
-	PayloadSchema              string
-	Limits                     map[string]string
-}
 
 // Plugin is one plugin of the configuration.
 type Plugin struct {
 	Name     string
 	Command  []string
-	Manifest Manifest // zero while it has never answered
-	Err      error    // why it could not be asked; nil when it could
+	Manifest *workerv1.Manifest // nil while it has never answered
+	Err      error              // why it could not be asked; nil when it could
 	schema   *schema.Schema
 }
 
 // Describer starts a plugin's program, asks what it is, and ends it.
-type Describer func(ctx context.Context, plugin string) (Manifest, error)
+type Describer func(ctx context.Context, plugin string) (*workerv1.Manifest, error)
 
 // Catalog is what is known of the plugins. It is safe for concurrent use.
 type Catalog struct {
@@ -62,10 +54,10 @@ func (c *Catalog) Ask(ctx context.Context, describe Describer) {
 }
 
 // Note takes down what a plugin said, or why it could not be asked.
-func (c *Catalog) Note(name string, m Manifest, err error) {
+func (c *Catalog) Note(name string, m *workerv1.Manifest, err error) {
 	var compiled *schema.Schema
 	if err == nil {
-		if compiled, err = schema.Parse(m.PayloadSchema); err != nil {
+		if compiled, err = schema.Parse(m.GetPayloadSchema()); err != nil {
 			err = fmt.Errorf("plugin %s: %w", name, err)
 		}
 	}

@@ -30,6 +30,12 @@ type Controller struct {
 	mu     sync.Mutex
 	latest map[*job.Job]task.Progress
 	counts map[string]*Counts
+	totals Totals
+}
+
+// Totals are how many jobs ended and how many were put back, in all queues, since the manager's start.
+type Totals struct {
+	Ended, Returned uint64
 }
 
 // Counts are how many runs ended how in a queue, since the manager's start.
@@ -92,6 +98,12 @@ func (c *Controller) count(j *job.Job, v job.Verdict) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.latest, j)
+	switch {
+	case v.State.Ended():
+		c.totals.Ended++
+	case v.Move == job.GiveBack:
+		c.totals.Returned++
+	}
 	n := c.counts[j.ID.Queue]
 	if n == nil {
 		n = &Counts{}
@@ -115,6 +127,13 @@ func (c *Controller) Counts(queue string) Counts {
 		return *n
 	}
 	return Counts{}
+}
+
+// Totals returns the totals.
+func (c *Controller) Totals() Totals {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.totals
 }
 
 // WorkerEnded takes note of the end of a process.

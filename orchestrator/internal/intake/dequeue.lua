@@ -4,6 +4,7 @@
 -- ARGV[1] Unix second at which the lease ends
 -- ARGV[2] what the key of a task's hash begins with
 -- ARGV[3] n
+-- ARGV[4] token of this call: only who knows it may settle these tasks
 -- Returns a flat list, seven values a task: key, msg, pending_since, drover_failures, drover_kills,
 -- drover_interruptions, drover_losses; empty where a field is not there.
 -- Nothing while the queue is paused. An ID whose hash is gone is forgotten.
@@ -19,7 +20,7 @@ for _ = 1, tonumber(ARGV[3]) do
   local key = ARGV[2] .. id
   local v = redis.call("HMGET", key, "msg", "pending_since", "drover_failures", "drover_kills", "drover_interruptions", "drover_losses")
   if v[1] then
-    redis.call("HSET", key, "state", "active")
+    redis.call("HSET", key, "state", "active", "drover_holder", ARGV[4])
     redis.call("HDEL", key, "pending_since")
     redis.call("ZADD", KEYS[4], ARGV[1], id)
     out[#out + 1] = id

@@ -13,6 +13,7 @@ import (
 // held is a task that the lane has taken from Redis and not yet settled.
 type held struct {
 	key      string
+	holder   string // token of the call that took it
 	encoded  string // asynq's message as it lay in Redis
 	message  *task.Message
 	counters task.Counters
@@ -107,9 +108,9 @@ const fieldsPerTask = 7
 
 // readHeld reads dequeue.lua's answer for a queue. Tasks whose message asynq would not hand over are apart: those that
 // cannot be read, and those that name another task than the one they lie under.
-func readHeld(queue string, values []string, now time.Time) (tasks, unreadable []*held) {
+func readHeld(queue, holder string, values []string, now time.Time) (tasks, unreadable []*held) {
 	for ; len(values) >= fieldsPerTask; values = values[fieldsPerTask:] {
-		t := &held{key: values[0], encoded: values[1], received: now, pending: now}
+		t := &held{key: values[0], holder: holder, encoded: values[1], received: now, pending: now}
 		if ns, err := strconv.ParseInt(values[2], 10, 64); err == nil {
 			t.pending = time.Unix(0, ns)
 		}

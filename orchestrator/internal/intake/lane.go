@@ -99,9 +99,33 @@ func (l *lane) run(ctx context.Context, giveUp <-chan struct{}) (left int, err e
 	l.giveBackFetched()
 	l.settler.waitEmpty(giveUp)
 	left = l.hand.size()
-	l.abandoned.Store(true)
-	l.server.Shutdown()
+	l.abandoned.Store(left > 0)
+	l.shutdown(giveUp)
 	l.settler.close()
 	settling.Wait()
 	return left, nil
+}
+
+// shutdownTimeout is how long asynq may take to end once nobody waits for Redis any more.
+const shutdownTimeout = time.Second
+
+// shutdown ends asynq. While Redis hangs it hangs in its last calls; a stop that has given up on Redis leaves it behind.
+func (l *lane) shutdown(giveUp <-chan struct{}) {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.server.Shutdown()
+	}()
+	select {
+	case <-ended:
+		return
+	case <-giveUp:
+	}
+	timer := time.NewTimer(shutdownTimeout)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		l.Log.Warn("asynq does not end while Redis is away; it is left behind", "queue", l.Queue)
+	}
 }

@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -95,8 +96,9 @@ func (l *lane) pull(n int) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	now := time.Now()
+	holder := rand.Text()
 	keys := []string{l.keys.Pending(), l.keys.Paused(), l.keys.Active(), l.keys.Lease()}
-	values, err := l.scripts.dequeue.Run(ctx, l.Redis, keys, now.Add(leaseDuration).Unix(), l.keys.TaskPrefix(), n).StringSlice()
+	values, err := l.scripts.dequeue.Run(ctx, l.Redis, keys, now.Add(leaseDuration).Unix(), l.keys.TaskPrefix(), n, holder).StringSlice()
 	l.health.report(err)
 	l.lastPull = time.Now()
 	if err != nil {
@@ -106,7 +108,7 @@ func (l *lane) pull(n int) {
 		return
 	}
 	l.trouble.over(l.Log, "tasks are taken again", "queue", l.Queue)
-	tasks, unreadable := readHeld(l.Queue, values, now)
+	tasks, unreadable := readHeld(l.Queue, holder, values, now)
 	l.backlog = len(tasks)+len(unreadable) == n
 	l.hand.add(tasks)
 	l.hand.add(unreadable)

@@ -163,7 +163,7 @@ func (s *settler) write(batch []verdict) ([]int64, error) {
 		l.keys.Active(), l.keys.Lease(), l.keys.Pending(), l.keys.Retry(), l.keys.Archived(), l.keys.CompletedSet(),
 		l.keys.Processed(), l.keys.Processed() + ":" + day, l.keys.FailedRuns(), l.keys.FailedRuns() + ":" + day,
 	}
-	args := make([]any, 0, 8+13*len(batch))
+	args := make([]any, 0, 8+14*len(batch))
 	args = append(args, l.keys.TaskPrefix(), l.keys.Record(""), l.keys.EventsChannel(), now.Add(statsKept).Unix(), now.Unix(), now.UnixNano(), now.Add(-archiveKept).Unix(), archiveSize)
 	for i := range batch {
 		args = append(args, batch[i].args(now)...)
@@ -202,7 +202,7 @@ func (v *verdict) args(now time.Time) []any {
 		event = orNothing(task.EncodeEvents(v.Event))
 	}
 	return []any{
-		v.task.key, move, msg, score, record, int64(v.KeepFor / time.Second), event, unique, v.State.String(),
+		v.task.key, v.task.holder, move, msg, score, record, int64(v.KeepFor / time.Second), event, unique, v.State.String(),
 		v.Counters.Failures, v.Counters.Kills, v.Counters.Interruptions, v.Counters.Losses,
 	}
 }

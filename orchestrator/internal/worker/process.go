@@ -81,7 +81,7 @@ func (p *Process) ID() uint64 { return p.id }
 func (p *Process) PID() int { return p.s.run.cmd.Process.Pid }
 
 // Manifest is what the program said of itself when it started.
-func (p *Process) Manifest() Manifest { return p.s.manifest }
+func (p *Process) Manifest() *workerv1.Manifest { return p.s.manifest }
 
 // Since is when it was ready.
 func (p *Process) Since() time.Time { return p.since }

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
-	workerv1 "github.com/drover-jobs/drover/protocol/drover/worker/v1"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
@@ -31,20 +30,4 @@ type Sink interface {
 	Progressed(j *job.Job, progress task.Progress)
 	// Exited is called once, after the last Finished, when the process has been collected.
 	Exited(exit job.Exit, unfinished []job.Unfinished)
-}
-
-// Manifest is what a program says of itself.
-type Manifest struct {
-	Name, Version, Description string
-	Slots                      int
-	LockKey                    []string
-	PayloadSchema              string
-	Limits                     map[string]string
-}
-
-func manifestOf(m *workerv1.Manifest) Manifest {
-	return Manifest{
-		Name: m.GetName(), Version: m.GetVersion(), Description: m.GetDescription(), Slots: int(m.GetSlots()),
-		LockKey: m.GetLockKey(), PayloadSchema: m.GetPayloadSchema(), Limits: m.GetDefaultLimits(),
-	}
 }

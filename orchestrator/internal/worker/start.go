@@ -46,15 +46,15 @@ type started struct {
 	client   *plugin.Client
 	run      *processRunner
 	service  workerv1.WorkerServiceClient
-	manifest Manifest
+	manifest *workerv1.Manifest
 	out      *output
 }
 
 // Describe starts the program, asks what it is, and ends it.
-func (l *Launcher) Describe(ctx context.Context, spec Spec) (Manifest, error) {
+func (l *Launcher) Describe(ctx context.Context, spec Spec) (*workerv1.Manifest, error) {
 	s, err := l.shakeHands(ctx, spec)
 	if err != nil {
-		return Manifest{}, err
+		return nil, err
 	}
 	s.end()
 	return s.manifest, nil
@@ -151,7 +151,7 @@ func (s *started) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.service, s.manifest = service, manifestOf(described.GetManifest())
+	s.service, s.manifest = service, described.GetManifest()
 	return nil
 }
 
@@ -179,8 +179,8 @@ func (s *started) failure(spec Spec, what string, err error) error {
 	return fmt.Errorf("plugin %s (%s) %s: %s", spec.Plugin, spec.Command[0], what, text)
 }
 
-func checkManifest(m Manifest) error {
-	if err := task.CheckName(m.Name); err != nil {
+func checkManifest(m *workerv1.Manifest) error {
+	if err := task.CheckName(m.GetName()); err != nil {
 		return fmt.Errorf("its name: %w", err)
 	}
 	return nil

@@ -1,0 +1,213 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/api"
+	"github.com/drover-jobs/drover/orchestrator/internal/catalog"
+	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
+	"github.com/drover-jobs/drover/orchestrator/internal/intake"
+	"github.com/drover-jobs/drover/orchestrator/internal/pool"
+	"github.com/drover-jobs/drover/orchestrator/internal/settings"
+	"github.com/drover-jobs/drover/orchestrator/internal/worker"
+	workerv1 "github.com/drover-jobs/drover/protocol/drover/worker/v1"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// openBroker starts the embedded broker, if that is the one, and makes the client that everything shares.
+func (o *Orchestrator) openBroker(stack *stages) error {
+	options, err := o.config.Redis.options()
+	if err != nil {
+		return err
+	}
+	if o.config.Redis.Embedded {
+		o.broker, err = embedded.New(embedded.Options{Dir: o.config.Manager.StateDir, Log: o.log})
+		if err != nil {
+			return err
+		}
+		failed := make(chan error, 1)
+		stack.start("embedded broker", func(ctx context.Context) error {
+			err := o.broker.Run(ctx)
+			failed <- err
+			return err
+		})
+		select {
+		case <-o.broker.Ready():
+		case err := <-failed:
+			return fmt.Errorf("start the embedded broker: %w", err)
+		}
+		options = &redis.Options{Addr: o.broker.Address(), Password: o.broker.Password()}
+	}
+	options.ContextTimeoutEnabled = true
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.redis = redis.NewClient(options)
+	stack.onStop("Redis client", o.redis.Close)
+	return nil
+}
+
+// options are the client's options for a Redis at an address; empty for the embedded one.
+func (r RedisConfig) options() (*redis.Options, error) {
+	if r.Embedded {
+		return &redis.Options{}, nil
+	}
+	options, err := redis.ParseURL(r.Address)
+	if err != nil {
+		return nil, errors.New("redis.address is not understood: see the reference of the configuration")
+	}
+	options.Username = r.Username
+	options.Password, err = r.Password()
+	return options, err
+}
+
+// openAPI opens the sockets and serves them. What needs the later stages answers that the manager is starting until they are there.
+func (o *Orchestrator) openAPI(stack *stages) error {
+	m := o.config.Manager
+	o.api = api.New(api.Options{Socket: m.Socket, PluginSocket: m.PluginSocket, Tasks: o.tasks, Control: o.status, Log: o.log})
+	if err := o.api.Listen(); err != nil {
+		return err
+	}
+	stack.start("API", o.api.Run)
+	return nil
+}
+
+// openLauncher makes the private directory of the workers' sockets and starts the launcher.
+func (o *Orchestrator) openLauncher(stack *stages) error {
+	// Not in the state directory: the path of a Unix socket is short, and os.MkdirTemp makes it private.
+	dir, err := os.MkdirTemp("", "drover-")
+	if err != nil {
+		return fmt.Errorf("make a directory for worker sockets: %w", err)
+	}
+	stack.onStop("directory of worker sockets", func() error { return os.RemoveAll(dir) })
+	if o.launcher, err = worker.NewLauncher(dir, o.log); err != nil {
+		return err
+	}
+	stack.start("launcher", o.launcher.Run)
+	return nil
+}
+
+// openCatalog asks every plugin what it is. One that cannot be asked only keeps its own queues waiting.
+func (o *Orchestrator) openCatalog(ctx context.Context) error {
+	commands := make(map[string][]string, len(o.config.Plugins))
+	for name, p := range o.config.Plugins {
+		commands[name] = p.Command
+	}
+	o.catalog = catalog.New(commands)
+	o.catalog.Ask(ctx, func(ctx context.Context, name string) (*workerv1.Manifest, error) {
+		return o.launcher.Describe(ctx, o.spec(name, "", 1, describeTimeout))
+	})
+	for _, p := range o.catalog.All() {
+		if p.Err != nil {
+			o.log.Error("plugin cannot be used; its queues wait until it can", "plugin", p.Name, "error", p.Err)
+		}
+	}
+	return ctx.Err()
+}
+
+// describeTimeout bounds the first start of a plugin, before the settings are known.
+const describeTimeout = 10 * time.Second
+
+// openSettings makes the live settings of the configuration over the plugins' own limits.
+func (o *Orchestrator) openSettings() error {
+	source := o.config.Source()
+	for name, q := range source.Queues {
+		plugin := o.config.Queues[name].Plugin
+		p, _ := o.catalog.Get(plugin)
+		q.Plugin = pluginLayer(p.Manifest)
+		if _, err := settings.ResolveQueue(q.Plugin); err != nil {
+			o.log.Error("the limits that a plugin brings are not sound and are not used", "plugin", plugin, "error", err)
+			q.Plugin = nil
+		}
+		source.Queues[name] = q
+	}
+	var err error
+	if o.store, err = settings.NewStore(source, o.log); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	return nil
+}
+
+// pluginLayer is what a plugin's manifest says of its queues' settings.
+func pluginLayer(m *workerv1.Manifest) settings.Layer {
+	layer := settings.Layer{}
+	if slots := m.GetSlots(); slots > 0 {
+		layer["slots"] = fmt.Sprint(slots)
+	}
+	for name, value := range m.GetDefaultLimits() {
+		layer[name] = value
+	}
+	return layer
+}
+
+// spec is what a process of a plugin is started with.
+func (o *Orchestrator) spec(plugin, queue string, slots int, startTimeout time.Duration) worker.Spec {
+	p := o.config.Plugins[plugin]
+	return worker.Spec{
+		Plugin: plugin, Command: p.Command, Env: p.Env, Options: p.Options, API: "unix:" + absolute(o.config.Manager.PluginSocket),
+		Queue: queue, Slots: slots, Manager: o.config.Manager.Name, StartTimeout: startTimeout,
+	}
+}
+
+// queueLauncher starts processes for one queue.
+type queueLauncher struct {
+	o     *Orchestrator
+	queue string
+}
+
+var _ pool.Launcher = queueLauncher{}
+
+// Launch starts a process with the settings that hold now.
+func (l queueLauncher) Launch(ctx context.Context, reports *pool.Pool) (pool.Process, error) {
+	snapshot := l.o.store.Load()
+	q, _ := snapshot.Queue(l.queue)
+	plugin := l.o.config.Queues[l.queue].Plugin
+	p, err := l.o.launcher.Start(ctx, l.o.spec(plugin, l.queue, q.Slots, snapshot.Manager.StartTimeout), reports)
+	if err != nil {
+		l.o.catalog.Note(plugin, nil, err)
+		return nil, err
+	}
+	l.o.catalog.Note(plugin, p.Manifest(), nil)
+	return p, nil
+}
+
+func (o *Orchestrator) buildPools() {
+	o.pools = make(map[string]*pool.Pool, len(o.config.Queues))
+	for name := range o.config.Queues {
+		o.pools[name] = pool.New(pool.Deps{
+			Queue: name, Launcher: queueLauncher{o: o, queue: name}, Ender: o.controller, Abort: o.abort, Log: o.log,
+			Settings: func() (settings.Queue, settings.Manager) {
+				snapshot := o.store.Load()
+				return snapshot.Queues[name], snapshot.Manager
+			},
+		})
+	}
+}
+
+func (o *Orchestrator) buildIntake() {
+	lanes := make([]intake.Lane, 0, len(o.config.Queues))
+	for name, q := range o.config.Queues {
+		manifest := func() *workerv1.Manifest {
+			p, _ := o.catalog.Get(q.Plugin)
+			return p.Manifest
+		}
+		lanes = append(lanes, intake.Lane{
+			Queue: name, Dispatcher: o.pools[name],
+			Kind:  func() string { return manifest().GetName() },
+			Check: func(payload []byte) error { return o.catalog.Check(q.Plugin, payload) },
+			Entry: func() task.Entry {
+				m := manifest()
+				return task.Entry{
+					Queue: name, Kind: m.GetName(), Schema: m.GetPayloadSchema(),
+					RetentionSeconds: int64(o.queueSettings(name).Retention / time.Second),
+				}
+			},
+		})
+	}
+	o.intake = intake.New(intake.Deps{Redis: o.redis, Ender: o.controller, Log: o.log}, lanes)
+}

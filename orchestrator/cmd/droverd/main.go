@@ -1,0 +1,126 @@
+// Droverd is Drover's manager. It holds flags, signals and the exit code; everything else is in package orchestrator.
+//
+//	droverd [--config FILE] [--check]
+//
+// Exit codes: 0 stopped and nothing left behind; 1 it failed, or tasks were left behind; 2 the command line or the
+// configuration is wrong.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/drover-jobs/drover/configs"
+	"github.com/drover-jobs/drover/orchestrator"
+)
+
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// version is set by the linker.
+var version = "unknown" //nolint:gochecknoglobals // the linker knows no other way
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("droverd", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	path := flags.String("config", "", "configuration `file`; without it, the embedded development configuration is used")
+	check := flags.Bool("check", false, "check the configuration and exit")
+	showVersion := flags.Bool("version", false, "print the version and exit")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return exitOK
+		}
+		return exitUsage
+	}
+	if *showVersion {
+		_, _ = fmt.Fprintln(stdout, "droverd", version)
+		return exitOK
+	}
+	if flags.NArg() > 0 {
+		_, _ = fmt.Fprintf(stderr, "droverd: unexpected argument %q; see droverd --help\n", flags.Arg(0))
+		return exitUsage
+	}
+	config, err := load(*path)
+	if err != nil {
+		_, _ = fmt.Fprintln(stderr, "droverd:", err)
+		return exitUsage
+	}
+	if *check {
+		_, _ = fmt.Fprintln(stdout, "the configuration is sound")
+		return exitOK
+	}
+	return manage(config, stderr)
+}
+
+func load(path string) (*orchestrator.Config, error) {
+	if path == "" {
+		return orchestrator.Parse("embedded dev.yaml", configs.Dev())
+	}
+	return orchestrator.Load(path)
+}
+
+// manage runs the manager until a signal. The first SIGTERM or SIGINT stops it, a second one stops it at once.
+func manage(config *orchestrator.Config, stderr io.Writer) int {
+	log := slog.New(handler(config.Manager.Log, stderr))
+	o := orchestrator.New(config, version, log)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(signals)
+	var watching sync.WaitGroup
+	ended := make(chan struct{})
+	up := o.Up()
+	watching.Go(func() {
+		for {
+			select {
+			case s := <-signals:
+				if ctx.Err() != nil {
+					log.Warn("stopping at once", "signal", s.String())
+					o.Abort()
+					continue
+				}
+				log.Info("stopping; a second signal stops at once", "signal", s.String())
+				cancel()
+			case <-up:
+				up = nil
+				o.Welcome(stderr)
+			case <-ended:
+				return
+			}
+		}
+	})
+	report, err := o.Run(ctx)
+	close(ended)
+	watching.Wait()
+	if err != nil {
+		log.Error("the manager failed", "error", err)
+	}
+	log.Info("stopped", "finished", report.Finished, "returned", report.Returned, "left", report.Left)
+	if err != nil || report.Left > 0 {
+		return exitFailed
+	}
+	return exitOK
+}
+
+func handler(config orchestrator.LogConfig, w io.Writer) slog.Handler {
+	options := &slog.HandlerOptions{Level: config.Level}
+	if config.JSON {
+		return slog.NewJSONHandler(w, options)
+	}
+	return slog.NewTextHandler(w, options)
+}

@@ -1,0 +1,182 @@
+// Package orchestrator is Drover's manager: it takes tasks from Redis, hands them to worker processes, holds those to
+// their limits, and stores and publishes what becomes of each task.
+//
+// The package reads the configuration (config.go), builds the stages below internal/, and starts and stops them. It alone
+// knows more than one stage. A task walks down
+//
+//	intake -> pool -> worker process -> controller -> intake
+//
+// and a change of the settings walks from settings to pool and intake. The caller is cmd/droverd. Run blocks until its
+// context ends and everything has been put away.
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/api"
+	"github.com/drover-jobs/drover/orchestrator/internal/catalog"
+	"github.com/drover-jobs/drover/orchestrator/internal/controller"
+	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
+	"github.com/drover-jobs/drover/orchestrator/internal/intake"
+	"github.com/drover-jobs/drover/orchestrator/internal/pool"
+	"github.com/drover-jobs/drover/orchestrator/internal/settings"
+	"github.com/drover-jobs/drover/orchestrator/internal/worker"
+	"github.com/drover-jobs/drover/protocol/client/direct"
+)
+
+// Orchestrator is one manager. Build it with New, run it once with Run.
+type Orchestrator struct {
+	config  *Config
+	version string
+	log     *slog.Logger
+	began   time.Time
+	abort   chan struct{} // closed by Abort
+	hurry   sync.Once
+	up      chan struct{} // closed when everything runs
+
+	// Run sets these, in this order, before anything reads them.
+	broker     *embedded.Broker // nil unless embedded
+	redis      redis.UniversalClient
+	tasks      *direct.Client
+	api        *api.Server
+	launcher   *worker.Launcher
+	catalog    *catalog.Catalog
+	store      *settings.Store
+	controller *controller.Controller
+	pools      map[string]*pool.Pool
+	intake     *intake.Intake
+	status     *status
+}
+
+// New returns a manager for a valid configuration. It starts and touches nothing. The version is shown by the status.
+func New(config *Config, version string, log *slog.Logger) *Orchestrator {
+	return &Orchestrator{config: config, version: version, log: log, began: time.Now(), abort: make(chan struct{}), up: make(chan struct{})}
+}
+
+// Up is closed when the manager takes tasks.
+func (o *Orchestrator) Up() <-chan struct{} { return o.up }
+
+// Abort makes a stop that is going on, or the next one, wait for no running task.
+func (o *Orchestrator) Abort() { o.hurry.Do(func() { close(o.abort) }) }
+
+// Report is what a stop did.
+type Report struct {
+	Finished uint64 // tasks that ended while it stopped
+	Returned uint64 // tasks that were put back into their queues
+	Left     int    // tasks that could not be put back, because Redis was away
+}
+
+// Run runs the manager until ctx ends and returns what the stop did. An error says that the manager could not start, or
+// that a part of it failed.
+func (o *Orchestrator) Run(ctx context.Context) (Report, error) {
+	if err := os.MkdirAll(o.config.Manager.StateDir, 0o700); err != nil {
+		return Report{}, fmt.Errorf("make the state directory: %w", err)
+	}
+	var stack stages
+	report, err := o.run(ctx, &stack)
+	return report, errors.Join(err, stack.stop())
+}
+
+// run starts the stages, downstream first, and stops the taking of tasks when ctx ends; what serves it is stopped by the
+// caller, in the opposite order.
+//
+//	broker, Redis client     everything speaks to it, so it is there first and goes last
+//	API                      workers and consoles speak to it until the last task has ended
+//	launcher                 its thread must outlive every process
+//	controller               takes the ends of tasks
+//	pools                    take jobs
+//	intake                   makes them
+func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
+	if err := o.openBroker(stack); err != nil {
+		return Report{}, err
+	}
+	o.tasks = direct.New(o.redis, o.log)
+	stack.onStop("client", o.tasks.Close)
+	o.status = newStatus(o)
+	if err := o.openAPI(stack); err != nil {
+		return Report{}, err
+	}
+	if err := o.openLauncher(stack); err != nil {
+		return Report{}, err
+	}
+	if err := o.openCatalog(ctx); err != nil {
+		return Report{}, err
+	}
+	if err := o.openSettings(); err != nil {
+		return Report{}, err
+	}
+	o.controller = controller.New(controller.Deps{Manager: o.config.Manager.Name, Redis: o.redis, Settings: o.queueSettings, Log: o.log})
+	stack.start("controller", o.controller.Run)
+	o.buildPools()
+	o.buildIntake()
+	o.status.ready()
+	close(o.up)
+	return o.work(ctx)
+}
+
+// work runs intake and pools until ctx ends and every task that was taken is put away.
+func (o *Orchestrator) work(ctx context.Context) (Report, error) {
+	watching, stopWatching := context.WithCancel(context.Background())
+	var watch sync.WaitGroup
+	watch.Go(func() { o.watchSettings(watching) })
+	defer watch.Wait()
+	defer stopWatching()
+
+	var pools sync.WaitGroup
+	errs := make(chan error, len(o.pools)+1)
+	for _, p := range o.pools {
+		pools.Go(func() { errs <- p.Run(ctx) })
+	}
+	giveUp := make(chan struct{})
+	var taking sync.WaitGroup
+	taking.Go(func() { errs <- o.intake.Run(ctx, giveUp) })
+
+	<-ctx.Done()
+	before := o.controller.Totals()
+	o.log.Info("stopping", "in_hand", o.intake.InHand())
+	o.status.stopping()
+	pools.Wait()
+	// Every task has its verdict now. Redis gets a moment to take them.
+	timer := time.AfterFunc(settleTimeout, func() { close(giveUp) })
+	taking.Wait()
+	timer.Stop()
+	close(errs)
+
+	after := o.controller.Totals()
+	report := Report{Finished: after.Ended - before.Ended, Returned: after.Returned - before.Returned}
+	var problems []error
+	for err := range errs {
+		var left *intake.LeftError
+		if errors.As(err, &left) {
+			report.Left = left.Tasks
+		}
+		problems = append(problems, err)
+	}
+	return report, errors.Join(problems...)
+}
+
+// settleTimeout is how long a stop waits for Redis once every process is gone.
+const settleTimeout = time.Second
+
+// watchSettings tells the stages of every change.
+func (o *Orchestrator) watchSettings(ctx context.Context) {
+	for range o.store.Watch(ctx) {
+		for _, p := range o.pools {
+			p.Kick()
+		}
+		o.intake.Kick()
+	}
+}
+
+func (o *Orchestrator) queueSettings(queue string) settings.Queue {
+	q, _ := o.store.Load().Queue(queue)
+	return q
+}

@@ -1,0 +1,156 @@
+package orchestrator
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/intake"
+	"github.com/drover-jobs/drover/orchestrator/internal/pool"
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+)
+
+// countTimeout bounds the question to Redis in a status: the console gets its answer at once also while Redis is away.
+const countTimeout = 40 * time.Millisecond
+
+// status answers how the manager is doing.
+type status struct {
+	o     *Orchestrator
+	state atomic.Pointer[string]
+
+	mu   sync.Mutex
+	last map[string]intake.Counts // what Redis said last
+}
+
+func newStatus(o *Orchestrator) *status {
+	s := &status{o: o}
+	s.set("starting")
+	return s
+}
+
+func (s *status) set(state string) { s.state.Store(&state) }
+func (s *status) ready()           { s.set("running") }
+func (s *status) stopping()        { s.set("stopping") }
+
+// Status describes manager, queues, workers and plugins.
+func (s *status) Status(ctx context.Context) (*apiv1.StatusResponse, error) {
+	o := s.o
+	answer := &apiv1.StatusResponse{Manager: &apiv1.Manager{
+		Name: o.config.Manager.Name, Version: o.version, Pid: int32(os.Getpid()), StartedMs: o.began.UnixMilli(), //nolint:gosec // fits
+		State: *s.state.Load(), Broker: o.brokerName(),
+	}}
+	if answer.GetManager().GetState() == "starting" {
+		return answer, nil
+	}
+	counts, err := s.counts(ctx)
+	if err == nil {
+		err = o.brokerError()
+	}
+	if err != nil {
+		answer.Manager.BrokerError = err.Error()
+	}
+	for name, p := range o.pools {
+		stats := p.Stats()
+		answer.Queues = append(answer.Queues, s.queue(name, stats, counts))
+		for _, w := range stats.Workers {
+			answer.Workers = append(answer.Workers, workerStatus(name, w, int32(o.queueSettings(name).Slots))) //nolint:gosec // bounded
+		}
+	}
+	for _, p := range o.catalog.All() {
+		described := &apiv1.Plugin{
+			Name: p.Name, Command: p.Command, Version: p.Manifest.GetVersion(),
+			Description: p.Manifest.GetDescription(), PayloadSchema: p.Manifest.GetPayloadSchema(),
+		}
+		if p.Err != nil {
+			described.Error = p.Err.Error()
+		}
+		answer.Plugins = append(answer.Plugins, described)
+	}
+	slices.SortFunc(answer.Queues, func(a, b *apiv1.Queue) int { return strings.Compare(a.GetName(), b.GetName()) })
+	slices.SortFunc(answer.Workers, func(a, b *apiv1.Worker) int { return int(a.GetId()) - int(b.GetId()) }) //nolint:gosec // small
+	slices.SortFunc(answer.Plugins, func(a, b *apiv1.Plugin) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return answer, nil
+}
+
+// counts asks Redis, and falls back on what it said last.
+func (s *status) counts(ctx context.Context) (map[string]intake.Counts, error) {
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	counts, err := s.o.intake.Counts(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.last = counts
+	}
+	return s.last, err
+}
+
+// unknownCount stands for a count while Redis has never answered.
+const unknownCount = -1
+
+func (s *status) queue(name string, stats pool.Stats, counts map[string]intake.Counts) *apiv1.Queue {
+	settings := s.o.queueSettings(name)
+	ended := s.o.controller.Counts(name)
+	q := &apiv1.Queue{
+		Name: name, Plugin: s.o.config.Queues[name].Plugin, State: "ok",
+		Waiting: unknownCount, Scheduled: unknownCount, Retry: unknownCount, Dead: unknownCount,
+		Held: int64(stats.Held), Running: int64(stats.Running), Workers: int64(len(stats.Workers) + stats.Starting), MaxWorkers: int64(settings.MaxWorkers),
+		Completed: ended.Completed, Failed: ended.Failed, Killed: ended.Killed,
+	}
+	if c, ok := counts[name]; ok {
+		q.Waiting, q.Scheduled, q.Retry, q.Dead = c.Waiting, c.Scheduled, c.Retry, c.Dead
+		if c.Paused {
+			q.State, q.Reason = "paused", "paused in Redis"
+		}
+	}
+	if stats.CircuitOpen {
+		q.State, q.Reason = "circuit-open", stats.Reason
+	}
+	return q
+}
+
+func workerStatus(queue string, w pool.WorkerStats, slots int32) *apiv1.Worker {
+	state := "idle"
+	switch {
+	case w.Leaving:
+		state = "draining"
+	case w.Running > 0:
+		state = "busy"
+	}
+	return &apiv1.Worker{
+		Id: w.ID, Queue: queue, Pid: int32(w.PID), State: state, StartedMs: w.Since.UnixMilli(), //nolint:gosec // fits
+		Tasks: w.Tasks, Running: int32(w.Running), Slots: slots, RssBytes: w.RSS, //nolint:gosec // fits
+	}
+}
+
+// brokerName says where the broker is, without secrets.
+func (o *Orchestrator) brokerName() string {
+	if o.config.Redis.Embedded {
+		return "embedded"
+	}
+	return withoutPassword(o.config.Redis.Address)
+}
+
+// brokerError is why the broker does not do its work; nil while it does.
+func (o *Orchestrator) brokerError() error {
+	if err := o.intake.Health().Err(); err != nil {
+		return err
+	}
+	if o.broker != nil {
+		return o.broker.Err()
+	}
+	return nil
+}
+
+// absolute is the path from the root; the path itself when the working directory is gone.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
+}
