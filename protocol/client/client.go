@@ -62,6 +62,10 @@ var (
 	ErrInvalidPayload = errors.New("invalid payload")
 	ErrUnavailable    = errors.New("not reachable")
 	ErrClosed         = errors.New("the client is closed")
+	// ErrForbidden: the socket that was used does not allow the call.
+	ErrForbidden = errors.New("not allowed")
+	// ErrNoManager: nobody listens at the address. It is an ErrUnavailable as well; Redis being away is not one of these.
+	ErrNoManager = fmt.Errorf("no manager there: %w", ErrUnavailable)
 )
 
 // Options is what the options of a submit say.

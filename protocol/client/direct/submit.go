@@ -1,9 +1,7 @@
 package direct
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -101,16 +99,11 @@ func (c *Client) submit(ctx context.Context, queue string, payload any, options 
 
 // encode returns the payload in the form that its ID is made from.
 func encode(payload any) ([]byte, error) {
-	if raw, ok := payload.(json.RawMessage); ok {
-		return task.Canonical(raw)
+	data, err := client.EncodePayload(payload)
+	if err != nil {
+		return nil, err
 	}
-	var data bytes.Buffer
-	enc := json.NewEncoder(&data)
-	enc.SetEscapeHTML(false) // it would count against the bound, and Canonical takes it out again
-	if err := enc.Encode(payload); err != nil {
-		return nil, fmt.Errorf("the payload cannot be written as JSON: %w", err)
-	}
-	return task.Canonical(bytes.TrimSuffix(data.Bytes(), []byte("\n")))
+	return task.Canonical(data)
 }
 
 // due is the Unix second at which a delayed task may run, rounded up so that it never runs early; 0 for no delay.

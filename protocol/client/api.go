@@ -1,0 +1,131 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+	"github.com/drover-jobs/drover/protocol/drover/api/v1/apiv1connect"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// api is the transport over a manager's API.
+type api struct {
+	link  *link
+	tasks apiv1connect.TaskServiceClient
+	calls calls
+}
+
+var _ Client = (*api)(nil)
+
+// calls is what is in progress, so that Close can end it.
+type calls struct {
+	mu      sync.Mutex
+	closed  bool
+	cancels map[*context.CancelFunc]struct{}
+}
+
+// begin returns a context that also ends with Close, and what to call when the call is over.
+func (c *calls) begin(ctx context.Context) (context.Context, func(), error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, nil, ErrClosed
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c.cancels[&cancel] = struct{}{}
+	return ctx, func() {
+		cancel()
+		c.mu.Lock()
+		delete(c.cancels, &cancel)
+		c.mu.Unlock()
+	}, nil
+}
+
+func (c *calls) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+// end cancels everything and refuses what comes. It does not wait: a subscription is over when its consumer comes back
+// for the next update.
+func (c *calls) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for cancel := range c.cancels {
+		(*cancel)()
+	}
+}
+
+// do makes one call.
+func do[Req, Res any](ctx context.Context, a *api, what string, notFound, wrong error, call func(context.Context, *Req) (*Res, error), request *Req) (*Res, error) {
+	inner, done, err := a.calls.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, err)
+	}
+	defer done()
+	response, err := call(inner, request)
+	if err == nil {
+		return response, nil
+	}
+	if ctx.Err() == nil && a.calls.isClosed() {
+		return nil, fmt.Errorf("%s: %w", what, ErrClosed)
+	}
+	return nil, explain(ctx, what, err, notFound, wrong)
+}
+
+// Submit implements Client.
+func (a *api) Submit(ctx context.Context, queue string, payload any, options ...Option) (Submitted, error) {
+	what := fmt.Sprintf("submit to queue %.80q", queue)
+	data, err := EncodePayload(payload)
+	if err != nil {
+		return Submitted{}, fmt.Errorf("%s: %w: %w", what, ErrInvalidPayload, err)
+	}
+	o := Apply(options)
+	request := &apiv1.SubmitRequest{Queue: queue, Payload: data, NotUnique: o.NotUnique}
+	if o.Delay > 0 {
+		request.DelayMs = max(1, o.Delay.Milliseconds())
+	}
+	response, err := do(ctx, a, what, ErrUnknownQueue, ErrInvalidPayload, a.tasks.Submit, request)
+	if err != nil {
+		return Submitted{}, err
+	}
+	id, err := task.ParseID(response.GetId())
+	if err != nil {
+		return Submitted{}, fmt.Errorf("%s: the manager answered with an ID that is none: %w", what, err)
+	}
+	return Submitted{ID: id, Joined: response.GetJoined(), State: task.State(response.GetState())}, nil
+}
+
+// Get implements Client. The payload is there as long as the task has not ended.
+func (a *api) Get(ctx context.Context, id task.ID) (*task.Task, error) {
+	what := fmt.Sprintf("look at task %s", id)
+	response, err := do(ctx, a, what, ErrUnknownTask, ErrUnknownTask, a.tasks.Get, &apiv1.GetRequest{Id: id.String(), WithPayload: true})
+	if err != nil {
+		return nil, err
+	}
+	t, err := task.FromProto(response.GetTask())
+	if err != nil {
+		return nil, fmt.Errorf("%s: the manager answered with a task that is none: %w", what, err)
+	}
+	return t, nil
+}
+
+// Cancel implements Client. Errors also: ErrForbidden on the socket of plugins.
+func (a *api) Cancel(ctx context.Context, id task.ID) (task.State, error) {
+	what := fmt.Sprintf("cancel task %s", id)
+	response, err := do(ctx, a, what, ErrUnknownTask, ErrUnknownTask, a.tasks.Cancel, &apiv1.CancelRequest{Id: id.String()})
+	if err != nil {
+		return task.Unknown, err
+	}
+	return task.State(response.GetState()), nil
+}
+
+// Close implements Client.
+func (a *api) Close() error {
+	a.calls.end()
+	return a.link.close()
+}

@@ -1,0 +1,163 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/drover-jobs/drover/protocol/drover/api/v1/apiv1connect"
+)
+
+const (
+	dialTimeout = 5 * time.Second
+	// A connection that is silent for pingAfter is asked, and given up when no answer comes within pingTimeout.
+	pingAfter   = 15 * time.Second
+	pingTimeout = 15 * time.Second
+)
+
+// Dial returns a client for the API of the manager at an address: "unix:/run/drover.sock", "unix:var/drover.sock"
+// relative to the working directory, or "http://127.0.0.1:7171". It connects when it is first used; the error says what
+// is wrong with the address. A subscription outlives a restart of the manager.
+func Dial(address string) (Client, error) {
+	l, err := newLink(address)
+	if err != nil {
+		return nil, err
+	}
+	return &api{
+		link:  l,
+		tasks: apiv1connect.NewTaskServiceClient(l.http, l.base, connectOptions()...),
+		calls: calls{cancels: map[*context.CancelFunc]struct{}{}},
+	}, nil
+}
+
+// ControlClient shows and changes a running manager.
+type ControlClient struct {
+	apiv1connect.ControlServiceClient
+	link *link
+}
+
+// Control returns a client for the control service of the manager at an address, as Dial does. Its errors are those of
+// connect; Explain turns them into the errors of this package.
+func Control(address string) (*ControlClient, error) {
+	l, err := newLink(address)
+	if err != nil {
+		return nil, err
+	}
+	return &ControlClient{ControlServiceClient: apiv1connect.NewControlServiceClient(l.http, l.base, connectOptions()...), link: l}, nil
+}
+
+// Close ends the calls in progress and frees the connections.
+func (c *ControlClient) Close() error { return c.link.close() }
+
+// connectOptions: nothing is compressed on the way to a manager of the same machine.
+func connectOptions() []connect.ClientOption {
+	return []connect.ClientOption{connect.WithAcceptCompression("gzip", nil, nil)}
+}
+
+// link is the connections to one manager. HTTP/2 without TLS carries any number of calls over one of them.
+type link struct {
+	http *http.Client
+	base string
+
+	mu     sync.Mutex
+	closed bool
+	conns  map[*linkConn]struct{}
+}
+
+// linkConn is a connection that its link knows of until it is closed.
+type linkConn struct {
+	net.Conn
+	link *link
+}
+
+// Close closes the connection.
+func (c *linkConn) Close() error {
+	c.link.mu.Lock()
+	delete(c.link.conns, c)
+	c.link.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// dialError says that nobody listens at an address.
+type dialError struct{ err error }
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+func newLink(address string) (*link, error) {
+	network, target, base, err := parseAddress(address)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{base: base, conns: map[*linkConn]struct{}{}}
+	dialer := net.Dialer{Timeout: dialTimeout}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	l.http = &http.Client{Transport: &http.Transport{
+		Protocols:          protocols,
+		HTTP2:              &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		DisableCompression: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, target)
+			if err != nil {
+				return nil, &dialError{err: err}
+			}
+			return l.keep(conn)
+		},
+	}}
+	return l, nil
+}
+
+// keep remembers a new connection.
+func (l *link) keep(conn net.Conn) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, errors.Join(ErrClosed, conn.Close())
+	}
+	kept := &linkConn{Conn: conn, link: l}
+	l.conns[kept] = struct{}{}
+	return kept, nil
+}
+
+// close closes all connections, those in use included.
+func (l *link) close() error {
+	l.mu.Lock()
+	l.closed = true
+	conns := make([]*linkConn, 0, len(l.conns))
+	for c := range l.conns {
+		conns = append(conns, c)
+	}
+	l.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close() // whatever it says, the connection is gone
+	}
+	l.http.CloseIdleConnections()
+	return nil
+}
+
+// parseAddress returns how to dial an address and the base of its URLs.
+func parseAddress(address string) (network, target, base string, err error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		if strings.HasPrefix(path, "//") {
+			path = path[2:]
+		}
+		if path == "" {
+			return "", "", "", fmt.Errorf("%q is not the address of a manager: the path of its socket is missing", address)
+		}
+		return "unix", path, "http://drover", nil
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" || u.Port() == "" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" {
+		return "", "", "", fmt.Errorf("%q is not the address of a manager: write unix:/path/to/drover.sock or http://127.0.0.1:port", address)
+	}
+	return "tcp", u.Host, "http://" + u.Host, nil
+}
