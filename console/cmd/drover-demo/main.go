@@ -14,9 +14,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/drover-jobs/drover/console/internal/command"
 	"github.com/drover-jobs/drover/console/internal/demo"
-	"github.com/drover-jobs/drover/protocol/client"
 )
 
 func main() {
@@ -51,7 +49,7 @@ func run(ctx context.Context, bin, config, misbehave string) error {
 		}
 	}
 	return demo.Run(ctx, demo.Options{
-		Bin: bin, Config: config, Misbehave: misbehave, Dial: dial, Out: os.Stdout,
+		Bin: bin, Config: config, Misbehave: misbehave, Out: os.Stdout,
 		Colour: term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
 	})
 }
@@ -63,16 +61,4 @@ func build(ctx context.Context, program string) error {
 		return fmt.Errorf("build the worker that dies on request: %w\n%s", err, out)
 	}
 	return nil
-}
-
-func dial(address string) (client.Client, command.Control, error) {
-	tasks, err := client.Dial(address)
-	if err != nil {
-		return nil, nil, err
-	}
-	control, err := client.Control(address)
-	if err != nil {
-		return nil, nil, err
-	}
-	return tasks, control, nil
 }

@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/drover-jobs/drover/console/internal/command"
 	"github.com/drover-jobs/drover/console/internal/oneshot"
 	"github.com/drover-jobs/drover/protocol/client"
 )
@@ -36,7 +35,7 @@ func run() int {
 	})
 }
 
-func dial(address string) (client.Client, command.Control, error) {
+func dial(address string) (client.Client, oneshot.Control, error) {
 	tasks, err := client.Dial(address)
 	if err != nil {
 		return nil, nil, err

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
-
-	"connectrpc.com/connect"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 
@@ -70,10 +69,14 @@ func Explain(ctx context.Context, env *Env, err error) *ExitError {
 		return &ExitError{Code: Usage, Kind: "invalid_payload", Message: err.Error()}
 	case errors.Is(err, client.ErrUnknownTask):
 		return &ExitError{Code: Failed, Kind: "unknown_task", Message: err.Error()}
-	case errors.Is(err, context.DeadlineExceeded) || connect.CodeOf(err) == connect.CodeDeadlineExceeded:
+	case errors.Is(err, client.ErrNoManager):
+		return NoManagerAt(env.Address, err)
+	case errors.Is(err, client.ErrForbidden):
+		return &ExitError{Code: Failed, Kind: "forbidden", Message: err.Error()}
+	case errors.Is(err, context.DeadlineExceeded):
 		return &ExitError{Code: TimeRanOut, Kind: "no_answer",
 			Message: fmt.Sprintf("the manager at %s did not answer in time: it may be stopped or overloaded; see its log", env.Address)}
-	case errors.Is(err, client.ErrUnavailable) || connect.CodeOf(err) == connect.CodeUnavailable:
+	case errors.Is(err, client.ErrUnavailable):
 		return explainUnavailable(ctx, env, err)
 	default:
 		return &ExitError{Code: Failed, Kind: "failed", Message: err.Error()}
@@ -103,7 +106,11 @@ func explainUnavailable(ctx context.Context, env *Env, err error) *ExitError {
 // NoManagerAt is the failure when no manager answers at an address. why may be nil.
 func NoManagerAt(address string, why error) *ExitError {
 	reason := ""
-	if why != nil {
+	var dial *net.OpError
+	switch {
+	case errors.As(why, &dial):
+		reason = " (" + dial.Err.Error() + ")"
+	case why != nil:
 		reason = " (" + why.Error() + ")"
 	}
 	return &ExitError{Code: NoManager, Kind: "no_manager", Message: fmt.Sprintf(

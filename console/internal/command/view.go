@@ -2,13 +2,12 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
-	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
-
-	"encoding/json"
-
 	"github.com/drover-jobs/drover/console/internal/screen"
+	"github.com/drover-jobs/drover/protocol/client"
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 )
 
 // The JSON forms of what a manager says of itself. They are stable: scripts read them. Fields are only ever added.
@@ -135,5 +134,6 @@ func age(env *Env, unixMillis int64) string {
 func status(ctx context.Context, env *Env) (*apiv1.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	return env.Control.Status(ctx, &apiv1.StatusRequest{})
+	s, err := env.Control.Status(ctx, &apiv1.StatusRequest{})
+	return s, client.Explain(ctx, "ask the manager how it is doing", err)
 }

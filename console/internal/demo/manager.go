@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/drover-jobs/drover/console/internal/command"
 	"github.com/drover-jobs/drover/protocol/client"
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 )
@@ -23,7 +22,7 @@ type manager struct {
 	process *exec.Cmd
 	exited  chan struct{} // closed when it has been waited for
 	tasks   client.Client
-	control command.Control
+	control *client.ControlClient
 }
 
 const (
@@ -51,18 +50,22 @@ func startManager(ctx context.Context, o Options, p places) (*manager, error) {
 		_ = cmd.Wait() // the exit code is read from ProcessState
 		close(m.exited)
 	}()
-	if err := m.connect(ctx, o.Dial); err != nil {
+	if err := m.connect(ctx); err != nil {
 		return nil, errors.Join(err, m.kill())
 	}
 	return m, nil
 }
 
 // connect polls until the manager answers.
-func (m *manager) connect(ctx context.Context, dial Dial) error {
+func (m *manager) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
+	address := "unix:" + m.places.socket
 	var err error
-	if m.tasks, m.control, err = dial("unix:" + m.places.socket); err != nil {
+	if m.tasks, err = client.Dial(address); err != nil {
+		return fmt.Errorf("dial the manager: %w", err)
+	}
+	if m.control, err = client.Control(address); err != nil {
 		return fmt.Errorf("dial the manager: %w", err)
 	}
 	for {
@@ -104,6 +107,9 @@ func (m *manager) kill() error {
 	var err error
 	if m.tasks != nil {
 		err = m.tasks.Close()
+	}
+	if m.control != nil {
+		err = errors.Join(err, m.control.Close())
 	}
 	select {
 	case <-m.exited:

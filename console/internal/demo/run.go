@@ -13,14 +13,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/drover-jobs/drover/console/internal/command"
 	"github.com/drover-jobs/drover/console/internal/screen"
-	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/fault"
 )
-
-// Dial connects to a manager's address.
-type Dial func(address string) (client.Client, command.Control, error)
 
 // Options say what the demonstration works with.
 type Options struct {
@@ -30,7 +25,6 @@ type Options struct {
 	Config string
 	// Misbehave is the program of the worker that dies on request.
 	Misbehave string
-	Dial      Dial
 	Out       io.Writer
 	Colour    bool
 }

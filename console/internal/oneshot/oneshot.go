@@ -27,8 +27,14 @@ type Process struct {
 	// ErrTerminal is true when Err is a terminal.
 	ErrTerminal bool
 	// Dial connects to a manager's address, such as "unix:var/drover.sock".
-	Dial    func(address string) (client.Client, command.Control, error)
+	Dial    func(address string) (client.Client, Control, error)
 	Version string
+}
+
+// Control is a connection to a manager's control service.
+type Control interface {
+	command.Control
+	Close() error
 }
 
 // Run runs the command line and returns the exit code.
@@ -70,7 +76,7 @@ func run(ctx context.Context, p Process, env *command.Env) *command.ExitError {
 	}
 	env.Tasks, env.Control = tasks, control
 	failure := command.Explain(ctx, env, tree.Run(ctx, env, call))
-	if err := tasks.Close(); err != nil && failure == nil {
+	if err := errors.Join(tasks.Close(), control.Close()); err != nil && failure == nil {
 		return command.Explain(ctx, env, fmt.Errorf("close the connection to the manager: %w", err))
 	}
 	return failure

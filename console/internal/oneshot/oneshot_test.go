@@ -11,7 +11,6 @@ import (
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 
-	"github.com/drover-jobs/drover/console/internal/command"
 	"github.com/drover-jobs/drover/console/internal/oneshot"
 	"github.com/drover-jobs/drover/protocol/client"
 )
@@ -38,7 +37,12 @@ func (t tasks) Close() error {
 	return nil
 }
 
-type control struct{}
+type control struct{ w *world }
+
+func (c control) Close() error {
+	c.w.closed++
+	return nil
+}
 
 func (control) Status(context.Context, *apiv1.StatusRequest) (*apiv1.StatusResponse, error) {
 	return &apiv1.StatusResponse{Manager: &apiv1.Manager{Name: "dev", State: "running"}}, nil
@@ -51,12 +55,12 @@ func (w *world) run(words ...string) int {
 		Exists:   func(path string) bool { return slices.Contains(w.files, path) },
 		ReadFile: func(string) ([]byte, error) { return nil, errors.New("no such file") },
 		Now:      time.Now, Zone: time.UTC, OutWidth: func() int { return w.width },
-		Dial: func(address string) (client.Client, command.Control, error) {
+		Dial: func(address string) (client.Client, oneshot.Control, error) {
 			w.dialled = append(w.dialled, address)
 			if w.dialErr != nil {
 				return nil, nil, w.dialErr
 			}
-			return tasks{w: w}, control{}, nil
+			return tasks{w: w}, control{w: w}, nil
 		},
 		Version: "v0.1.0",
 	})
@@ -94,7 +98,7 @@ func TestSocket(t *testing.T) {
 				}
 				return
 			}
-			if code != 0 || !slices.Equal(w.dialled, []string{c.want}) || w.closed != 1 {
+			if code != 0 || !slices.Equal(w.dialled, []string{c.want}) || w.closed != 2 {
 				t.Errorf("exit %d, dialled %v, closed %d times, %q; want %q", code, w.dialled, w.closed, w.err.String(), c.want)
 			}
 		})
