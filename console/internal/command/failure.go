@@ -114,7 +114,7 @@ func NoManagerAt(address string, why error) *ExitError {
 		reason = " (" + why.Error() + ")"
 	}
 	return &ExitError{Code: NoManager, Kind: "no_manager", Message: fmt.Sprintf(
-		"no manager answers at %s%s: start one with droverd, or name its socket with --socket PATH or in DROVER_SOCKET", address, reason)}
+		"no manager answers at %s%s: start one with droverd (in the source tree: make run), or name its socket with --socket PATH or in DROVER_SOCKET", address, reason)}
 }
 
 // errorJSON is how a failure stands in JSON.
