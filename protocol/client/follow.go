@@ -70,6 +70,8 @@ func (s *subscription) run(ctx context.Context, ids []task.ID) error {
 			return fmt.Errorf("%s: %w", what, ErrClosed)
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s: %w", what, ctx.Err())
+		case errors.Is(err, errUnreadable):
+			return fmt.Errorf("%s: %w", what, err)
 		case !s.worthRetry(err, first):
 			return explain(ctx, what, err, ErrUnknownTask, nil)
 		}
@@ -114,8 +116,8 @@ func (s *subscription) stream(ctx context.Context) error {
 		cancel()
 		return err
 	}
-	defer func() { _ = stream.Close() }() // it has nothing to say that Err did not
-	defer cancel()                        // first, so that Close does not wait for what is still to come
+	defer func() { _ = stream.Close() }()                                                      // it has nothing to say that Err did not
+	defer cancel()                                                                             // first, so that Close does not wait for what is still to come
 	if strings.HasPrefix(stream.ResponseHeader().Get("Content-Type"), "application/connect") { // it waits for the answer
 		s.spoken = true
 	}
@@ -170,8 +172,6 @@ func (s *subscription) worthRetry(err error, first bool) bool {
 	switch code := connect.CodeOf(err); {
 	case err == nil: // the manager ended the stream too early
 		return true
-	case errors.Is(err, errUnreadable):
-		return false
 	case !connect.IsWireError(err):
 		return s.spoken && code != connect.CodeUnimplemented
 	case code == connect.CodeAborted:

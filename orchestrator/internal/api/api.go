@@ -1,0 +1,169 @@
+// Package api is the stage that answers applications, plugins and the console: the services of drover/api/v1 over HTTP
+// (gRPC, gRPC-Web, connect and plain JSON) on two Unix sockets.
+//
+// It owns the sockets, from before anybody else may touch them to the removal of their files, who may call what on which
+// of them, and the limits of what a caller may send and how long it may take. It does not own tasks: it asks a client of
+// package protocol/client; nor the state of the manager: it asks for a status. Callers outside are never waited for: who
+// does not read what it asked for is cut off.
+//
+// Package orchestrator makes it. Listen opens the sockets; Run serves until its context ends, then ends the streams and
+// the waits, gives other calls a moment, and returns when all its goroutines are gone.
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+
+	"github.com/drover-jobs/drover/protocol/client"
+)
+
+// Control says how the manager is doing. It answers while the broker is away.
+type Control interface {
+	Status(ctx context.Context) (*apiv1.StatusResponse, error)
+}
+
+// Options say what is served where. All but PluginSocket are needed.
+type Options struct {
+	// Socket is the path of the socket with full rights; PluginSocket that of the one on which tasks may be submitted
+	// and followed, nothing else. Empty opens none.
+	Socket, PluginSocket string
+	Tasks                client.Client
+	Control              Control
+	Log                  *slog.Logger
+}
+
+// limits bound what a caller may cost.
+type limits struct {
+	header time.Duration // to send the head of a request
+	body   time.Duration // to send its body
+	send   time.Duration // to read one message of an answer
+	idle   time.Duration // for a connection without a call
+	finish time.Duration // for calls in progress at the end
+	unary  time.Duration // for one call that is no wait
+}
+
+func defaultLimits() limits {
+	return limits{
+		header: 10 * time.Second, body: 30 * time.Second, send: 30 * time.Second, idle: 2 * time.Minute,
+		finish: 3 * time.Second, unary: time.Minute,
+	}
+}
+
+// maxStreams is how many calls one connection carries at once; a client that has more opens another.
+const maxStreams = 1000
+
+// Server serves the API of one manager.
+type Server struct {
+	options Options
+	limits  limits
+	full    *socket
+	plugin  *socket
+	calls   sync.WaitGroup // handlers that run
+}
+
+// New returns a server that has opened nothing.
+func New(o Options) *Server { return &Server{options: o, limits: defaultLimits()} }
+
+// Listen opens the sockets. A file that an earlier manager left is replaced; an error says when a manager still answers
+// on it. Callers that connect wait until Run serves.
+func (s *Server) Listen() error {
+	full, err := listen(s.options.Socket)
+	if err != nil {
+		return err
+	}
+	if s.options.PluginSocket != "" {
+		plugin, err := listen(s.options.PluginSocket)
+		if err != nil {
+			return errors.Join(err, full.close())
+		}
+		s.plugin = plugin
+	}
+	s.full = full
+	return nil
+}
+
+// Run serves what Listen opened until ctx ends. The error is nil after a clean end.
+func (s *Server) Run(ctx context.Context) error {
+	if s.full == nil {
+		return errors.New("serve the API: its sockets are not open")
+	}
+	// Waits and streams end when ctx does; other calls go on for a moment.
+	waits, endWaits := context.WithCancelCause(context.Background())
+	all, endAll := context.WithCancel(context.Background())
+	defer endAll()
+	stop := context.AfterFunc(ctx, func() { endWaits(errStopping) })
+	defer stop()
+
+	sockets := []*socket{s.full}
+	servers := []*http.Server{s.server(all, s.handler(waits, everything))}
+	if s.plugin != nil {
+		sockets = append(sockets, s.plugin)
+		servers = append(servers, s.server(all, s.handler(waits, tasksOnly(s.options.Socket))))
+	}
+	var serving sync.WaitGroup
+	failed := make(chan error, len(servers))
+	for i, server := range servers {
+		s.options.Log.Info("the API is served", "socket", sockets[i].path)
+		serving.Go(func() {
+			if err := server.Serve(sockets[i].listener); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("serve the API on %s: %w", sockets[i].path, err)
+			}
+		})
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	endWaits(errStopping)
+	s.finish(servers)
+	endAll()
+	serving.Wait()
+	s.calls.Wait()
+	for _, socket := range sockets {
+		err = errors.Join(err, socket.close())
+	}
+	s.options.Log.Info("the API has ended")
+	return err
+}
+
+// finish gives the calls in progress a moment, then closes their connections.
+func (s *Server) finish(servers []*http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), s.limits.finish)
+	defer cancel()
+	var ending sync.WaitGroup
+	for _, server := range servers {
+		ending.Go(func() {
+			if err := server.Shutdown(ctx); err != nil {
+				s.options.Log.Warn("calls of the API did not end in time and are cut", "after", s.limits.finish)
+				_ = server.Close() // nothing is left to be told
+			}
+		})
+	}
+	ending.Wait()
+}
+
+// server has no time-out for a whole request or answer, because a wait may take hours: see timed.
+func (s *Server) server(ctx context.Context, handler http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{
+		Handler:           handler,
+		Protocols:         protocols,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ReadHeaderTimeout: s.limits.header,
+		IdleTimeout:       s.limits.idle,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+	}
+}

@@ -1,0 +1,49 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// pace sets the deadlines of one call on its connection. A server's own time-outs would hold for the whole call, and a
+// wait may take hours.
+type pace struct {
+	conn *http.ResponseController
+	send time.Duration
+}
+
+type paceKey struct{}
+
+// timed gives each request limits.body for its body, and its handler the pace in its context.
+func (s *Server) timed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.calls.Add(1)
+		defer s.calls.Done()
+		p := &pace{conn: http.NewResponseController(w), send: s.limits.send}
+		_ = p.conn.SetReadDeadline(time.Now().Add(s.limits.body)) // where there are no deadlines there is no network
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), paceKey{}, p)))
+	})
+}
+
+// paceOf returns the pace of a call; one that does nothing outside of a server.
+func paceOf(ctx context.Context) *pace {
+	if p, ok := ctx.Value(paceKey{}).(*pace); ok {
+		return p
+	}
+	return &pace{}
+}
+
+// requestRead says that the request has come; from now on the caller may be silent for as long as it likes.
+func (p *pace) requestRead() {
+	if p.conn != nil {
+		_ = p.conn.SetReadDeadline(time.Time{}) // see timed
+	}
+}
+
+// beforeSend gives the caller the time to read what is about to be sent; one that does not is cut off.
+func (p *pace) beforeSend() {
+	if p.conn != nil {
+		_ = p.conn.SetWriteDeadline(time.Now().Add(p.send)) // see timed
+	}
+}
