@@ -117,6 +117,9 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	stack.start("controller", o.controller.Run)
 	o.buildPools()
 	o.buildIntake()
+	if err := o.intake.Announce(ctx); err != nil {
+		o.log.Warn("Redis does not answer; the manager takes tasks as soon as it does", "error", err)
+	}
 	o.status.ready()
 	close(o.up)
 	return o.work(ctx)

@@ -134,7 +134,7 @@ func (in *Intake) announce(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		if err := in.writeEntries(ctx); err != nil {
+		if err := in.Announce(ctx); err != nil {
 			in.health.report(err)
 			timer.Reset(time.Second)
 			continue
@@ -143,7 +143,9 @@ func (in *Intake) announce(ctx context.Context) {
 	}
 }
 
-func (in *Intake) writeEntries(ctx context.Context) error {
+// Announce writes the entries of the queues to Redis, so that clients know them. Run repeats it; call it before Run to have
+// them there before the first task.
+func (in *Intake) Announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := in.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
