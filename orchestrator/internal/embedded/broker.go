@@ -34,10 +34,10 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// DefaultVolatile returns the keys in which asynq servers announce themselves.
-// They are rewritten every five seconds by each living server.
+// DefaultVolatile returns the keys in which asynq servers and schedulers announce themselves.
+// They are rewritten every five seconds by each living one.
 func DefaultVolatile() []string {
-	return []string{"asynq:servers", "asynq:workers"}
+	return []string{"asynq:servers", "asynq:workers", "asynq:schedulers"}
 }
 
 // Broker is one embedded Redis. Build it with New, run it once with Run.
