@@ -74,7 +74,7 @@ func merge(ctx, other context.Context) (context.Context, func()) {
 	}
 }
 
-// guard checks the rights of a call before its request is read, and bounds those that are no wait.
+// guard checks the rights of a call, and bounds the time of those that are no wait.
 type guard struct {
 	may     rights
 	timeout time.Duration
