@@ -87,7 +87,7 @@ func (a *api) Submit(ctx context.Context, queue string, payload any, options ...
 	o := Apply(options)
 	request := &apiv1.SubmitRequest{Queue: queue, Payload: data, NotUnique: o.NotUnique}
 	if o.Delay > 0 {
-		request.DelayMs = (o.Delay-1).Milliseconds() + 1 // rounded up
+		request.DelayMs = (o.Delay - 1).Milliseconds() + 1 // rounded up
 	}
 	response, err := do(ctx, a, what, ErrUnknownQueue, ErrInvalidPayload, a.tasks.Submit, request)
 	if err != nil {
