@@ -77,7 +77,8 @@ type Options struct {
 // Option changes how a task is submitted.
 type Option func(*Options)
 
-// Unique(false) gives the task an ID of its own, so that it joins no other. The default is Unique(true).
+// Unique says whether the same work is one task, which is the default. Unique(false) gives the task an ID of its own, so
+// that it joins no other.
 func Unique(unique bool) Option { return func(o *Options) { o.NotUnique = !unique } }
 
 // Delay keeps the task from running for d, rounded up to a whole second. A delay that is not positive is none.

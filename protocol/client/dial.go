@@ -147,9 +147,7 @@ func (l *link) close() error {
 // parseAddress returns how to dial an address and the base of its URLs.
 func parseAddress(address string) (network, target, base string, err error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		if strings.HasPrefix(path, "//") {
-			path = path[2:]
-		}
+		path = strings.TrimPrefix(path, "//")
 		if path == "" {
 			return "", "", "", fmt.Errorf("%q is not the address of a manager: the path of its socket is missing", address)
 		}

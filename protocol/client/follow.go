@@ -18,8 +18,8 @@ import (
 
 // Pauses before a subscription asks again after its stream broke.
 const (
-	reconnectMin = 50 * time.Millisecond
-	reconnectMax = 2 * time.Second
+	reconnectFirst = 50 * time.Millisecond
+	reconnectLast  = 2 * time.Second
 )
 
 var (
@@ -58,7 +58,7 @@ func (s *subscription) run(ctx context.Context, ids []task.ID) error {
 	if err := s.sort(ids); err != nil {
 		return err
 	}
-	pause := reconnectMin
+	pause := reconnectFirst
 	for first := true; len(s.left) > 0; first = false {
 		before := len(s.left)
 		err := s.stream(ctx)
@@ -76,12 +76,12 @@ func (s *subscription) run(ctx context.Context, ids []task.ID) error {
 			return explain(ctx, what, err, ErrUnknownTask, nil)
 		}
 		if len(s.left) < before {
-			pause = reconnectMin
+			pause = reconnectFirst
 		}
 		if rest(ctx, pause/2+rand.N(pause/2)) != nil {
 			continue // the next stream finds out why
 		}
-		pause = min(2*pause, reconnectMax)
+		pause = min(2*pause, reconnectLast)
 	}
 	return nil
 }

@@ -48,7 +48,7 @@ func TestNoise(t *testing.T) {
 	w := newWorld(t)
 	serve(t, w.server(0))
 	for _, noise := range []string{"\x00\x01\x02\r\n\r\n", strings.Repeat("A", 200<<10), "GET / HTTP/9.9\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + strings.Repeat("\xff", 1000)} {
-		conn, err := net.Dial("unix", w.socket) //nolint:noctx // a socket of this test
+		conn, err := net.Dial("unix", w.socket)
 		if err != nil {
 			t.Fatalf("connect: %v", err)
 		}

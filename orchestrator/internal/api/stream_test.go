@@ -203,7 +203,7 @@ func TestVanishingPeers(t *testing.T) {
 		"", "POST", head, head + "5\r\n\r\n{", fmt.Sprintf("%s%d\r\n\r\n%s", head, len(wait), wait), "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00\xff\xff",
 	} {
-		conn, err := net.Dial("unix", w.socket) //nolint:noctx // a socket of this test
+		conn, err := net.Dial("unix", w.socket)
 		if err != nil {
 			t.Fatalf("connect: %v", err)
 		}
@@ -228,7 +228,7 @@ func TestSlowPeers(t *testing.T) {
 		"head": "POST /x HTTP/1.1\r\nHost: dro",
 		"body": "POST " + apiv1connect.TaskServiceGetProcedure + " HTTP/1.1\r\nHost: drover\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
 	} {
-		conn, err := net.Dial("unix", w.socket) //nolint:noctx // a socket of this test
+		conn, err := net.Dial("unix", w.socket)
 		if err != nil {
 			t.Fatalf("connect: %v", err)
 		}
@@ -258,7 +258,7 @@ func TestSlowPeers(t *testing.T) {
 		ids = append(ids, fmt.Sprintf("%q", s.ID))
 	}
 	body := fmt.Sprintf(`{"ids":[%s]}`, strings.Join(ids, ","))
-	conn, err := net.Dial("unix", w.socket) //nolint:noctx // a socket of this test
+	conn, err := net.Dial("unix", w.socket)
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}

@@ -11,9 +11,8 @@ func TestSuite(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	serve(t, w.server(0))
-	t.Run("suite", func(t *testing.T) {
-		clienttest.Run(t, func(t *testing.T) clienttest.Env {
-			return clienttest.Env{Client: dial(t, w.socket), Queue: "misbehave"}
-		})
+	clienttest.Run(t, func(t *testing.T) clienttest.Env {
+		t.Helper()
+		return clienttest.Env{Client: dial(t, w.socket), Queue: "misbehave"}
 	})
 }

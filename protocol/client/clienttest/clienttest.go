@@ -38,23 +38,29 @@ type Payload struct {
 // Run runs the whole suite. It calls setup once for each test, in parallel.
 func Run(t *testing.T, setup func(t *testing.T) Env) {
 	t.Helper()
-	groups := []map[string]func(*testing.T, Env){submitTests(), endTests(), subscribeTests(), cancelTests(), closeTests()}
+	groups := []map[string]func(*suite){submitTests(), endTests(), subscribeTests(), cancelTests(), closeTests()}
 	for _, group := range groups {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				env := setup(t)
-				env.Slow = max(1, env.Slow)
-				test(t, env)
+				s := &suite{T: t, Env: setup(t)}
+				s.Slow = max(1, s.Slow)
+				test(s)
 			})
 		}
 	}
 }
 
+// suite is one test at work.
+type suite struct {
+	*testing.T
+	Env
+}
+
 // limit is the time in which everything that a test waits for must have happened.
-func (e Env) limit(t *testing.T) context.Context {
+func (t *suite) limit() context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(e.Slow)*20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(t.Slow)*20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
@@ -63,9 +69,9 @@ func (e Env) limit(t *testing.T) context.Context {
 func nonce() string { return rand.Text() }
 
 // submit submits and fails the test when that fails.
-func (e Env) submit(ctx context.Context, t *testing.T, p Payload, options ...client.Option) client.Submitted {
+func (t *suite) submit(ctx context.Context, p Payload, options ...client.Option) client.Submitted {
 	t.Helper()
-	s, err := e.Client.Submit(ctx, e.Queue, p, options...)
+	s, err := t.Client.Submit(ctx, t.Queue, p, options...)
 	if err != nil {
 		t.Fatalf("submit %.200s: %.500v", fmt.Sprintf("%+v", p), err)
 	}
@@ -73,9 +79,9 @@ func (e Env) submit(ctx context.Context, t *testing.T, p Payload, options ...cli
 }
 
 // wait waits for one task and fails the test when that fails.
-func (e Env) wait(ctx context.Context, t *testing.T, id task.ID) *task.Task {
+func (t *suite) wait(ctx context.Context, id task.ID) *task.Task {
 	t.Helper()
-	ended, err := client.Wait(ctx, e.Client, id)
+	ended, err := client.Wait(ctx, t.Client, id)
 	if err != nil {
 		t.Fatalf("wait for %s: %v", id, err)
 	}
@@ -85,24 +91,22 @@ func (e Env) wait(ctx context.Context, t *testing.T, id task.ID) *task.Task {
 	return ended
 }
 
-// until polls the task until its state is one of those wanted.
-func (e Env) until(ctx context.Context, t *testing.T, id task.ID, wanted ...task.State) *task.Task {
+// until polls the task until its state is the one wanted.
+func (t *suite) until(ctx context.Context, id task.ID, wanted task.State) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		got, err := e.Client.Get(ctx, id)
+		got, err := t.Client.Get(ctx, id)
 		if err != nil {
 			t.Fatalf("get %s: %v", id, err)
 		}
-		for _, state := range wanted {
-			if got.State == state {
-				return got
-			}
+		if got.State == wanted {
+			return
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("task %s is %s and never became one of %v", id, got.State, wanted)
+			t.Fatalf("task %s is %s and never became %s", id, got.State, wanted)
 		case <-tick.C:
 		}
 	}

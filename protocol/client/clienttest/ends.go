@@ -4,14 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"testing"
 
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-func endTests() map[string]func(*testing.T, Env) {
-	return map[string]func(*testing.T, Env){
+func endTests() map[string]func(*suite) {
+	return map[string]func(*suite){
 		"end/a result comes back as it was":        results,
 		"end/a permanent fault is told":            permanent,
 		"end/a failure is retried, then dead":      failures,
@@ -22,30 +21,30 @@ func endTests() map[string]func(*testing.T, Env) {
 }
 
 // Every kind of JSON value comes back as the worker returned it, with its times and its attempt.
-func results(t *testing.T, env Env) {
-	ctx := env.limit(t)
+func results(t *suite) {
+	ctx := t.limit()
 	values := []any{nonce(), map[string]any{"n": nonce(), "deep": []any{1.5, nil, true}}, []any{nonce(), "ü\u2028<&>"}}
 	for _, value := range values {
-		s := env.submit(ctx, t, Payload{Do: "return", Value: value})
-		ended := env.wait(ctx, t, s.ID)
+		s := t.submit(ctx, Payload{Do: "return", Value: value})
+		ended := t.wait(ctx, s.ID)
 		want, err := json.Marshal(value)
 		if err != nil {
 			t.Fatalf("write %v: %v", value, err)
 		}
-		if ended.State != task.Completed || !sameJSON(t, ended.Result, want) || ended.Fault != nil {
+		if ended.State != task.Completed || !t.sameJSON(ended.Result, want) || ended.Fault != nil {
 			t.Errorf("it ended as %s with %s and %v, want completed with %s", ended.State, ended.Result, ended.Fault, want)
 		}
 		if ended.Attempts != 1 || ended.Kind == "" || ended.Submitted.IsZero() || ended.Ended.Before(ended.Started) || len(ended.Payload) != 0 {
 			t.Errorf("the record is %+v; want 1 attempt, a kind, its times in order and no payload", ended)
 		}
-		stored, err := env.Client.Get(ctx, s.ID)
-		if err != nil || stored.State != task.Completed || !sameJSON(t, stored.Result, want) {
+		stored, err := t.Client.Get(ctx, s.ID)
+		if err != nil || stored.State != task.Completed || !t.sameJSON(stored.Result, want) {
 			t.Errorf("get gave %+v, %v; want the same record", stored, err)
 		}
 	}
 }
 
-func sameJSON(t *testing.T, a, b []byte) bool {
+func (t *suite) sameJSON(a, b []byte) bool {
 	t.Helper()
 	var x, y any
 	if err := json.Unmarshal(a, &x); err != nil {
@@ -62,10 +61,10 @@ func sameJSON(t *testing.T, a, b []byte) bool {
 }
 
 // A permanent fault ends the task at once, and its kind and words reach who waits.
-func permanent(t *testing.T, env Env) {
-	ctx, words := env.limit(t), "no use: "+nonce()
-	s := env.submit(ctx, t, Payload{Do: "permanent", Note: words})
-	ended := env.wait(ctx, t, s.ID)
+func permanent(t *suite) {
+	ctx, words := t.limit(), "no use: "+nonce()
+	s := t.submit(ctx, Payload{Do: "permanent", Note: words})
+	ended := t.wait(ctx, s.ID)
 	if ended.State != task.Dead || ended.Attempts != 1 || ended.Fault == nil || !ended.Fault.Permanent || !strings.Contains(ended.Fault.Message, words) {
 		t.Errorf("it ended as %s after %d attempts with %+v, want dead after 1 with a permanent fault that says %q", ended.State, ended.Attempts, ended.Fault, words)
 	}
@@ -75,11 +74,11 @@ func permanent(t *testing.T, env Env) {
 }
 
 // A task that fails is tried again and is dead in the end; each failure is an event, and the end counts them.
-func failures(t *testing.T, env Env) {
-	ctx, words := env.limit(t), "not today: "+nonce()
+func failures(t *suite) {
+	ctx, words := t.limit(), "not today: "+nonce()
 	// The delay lets the subscription stand before the first failure.
-	s := env.submit(ctx, t, Payload{Do: "fail", Note: words}, client.Delay(1))
-	ends, events, err := collect(ctx, env.Client, []task.ID{s.ID}, client.WithEvents())
+	s := t.submit(ctx, Payload{Do: "fail", Note: words}, client.Delay(1))
+	ends, events, err := collect(ctx, t.Client, []task.ID{s.ID}, client.WithEvents())
 	if err != nil {
 		t.Fatalf("subscribe: %v", err)
 	}
@@ -99,11 +98,11 @@ func failures(t *testing.T, env Env) {
 }
 
 // A task that kills its process is not lost: it ends, badly, and the kills are counted.
-func killers(t *testing.T, env Env) {
-	ctx := env.limit(t)
+func killers(t *suite) {
+	ctx := t.limit()
 	for _, do := range []string{"exit", "panic"} {
-		s := env.submit(ctx, t, Payload{Do: do, Note: nonce()})
-		ended := env.wait(ctx, t, s.ID)
+		s := t.submit(ctx, Payload{Do: do, Note: nonce()})
+		ended := t.wait(ctx, s.ID)
 		bad := ended.State == task.Quarantined || ended.State == task.Dead
 		if !bad || ended.Fault == nil || ended.Counters.Kills+ended.Counters.Failures < 1 {
 			t.Errorf("%s ended as %s with %+v and %+v, want quarantined or dead, with a fault, counted", do, ended.State, ended.Fault, ended.Counters)
@@ -112,32 +111,32 @@ func killers(t *testing.T, env Env) {
 }
 
 // A task that waits shows its payload and when it was submitted.
-func getWaiting(t *testing.T, env Env) {
-	ctx, n := env.limit(t), nonce()
-	s := env.submit(ctx, t, Payload{Do: "return", Value: n}, client.Delay(1e12))
-	got, err := env.Client.Get(ctx, s.ID)
+func getWaiting(t *suite) {
+	ctx, n := t.limit(), nonce()
+	s := t.submit(ctx, Payload{Do: "return", Value: n}, client.Delay(1e12))
+	got, err := t.Client.Get(ctx, s.ID)
 	if err != nil || got.ID != s.ID || got.State != task.Waiting || got.Attempts != 0 || got.Submitted.IsZero() || got.Kind == "" || got.RunAt.IsZero() {
 		t.Errorf("get gave %+v, %v; want a waiting task with its kind and its times", got, err)
 	}
-	if err == nil && !sameJSON(t, got.Payload, []byte(`{"do":"return","value":"`+n+`"}`)) {
+	if err == nil && !t.sameJSON(got.Payload, []byte(`{"do":"return","value":"`+n+`"}`)) {
 		t.Errorf("its payload is %s", got.Payload)
 	}
-	if _, err := env.Client.Cancel(ctx, s.ID); err != nil {
+	if _, err := t.Client.Cancel(ctx, s.ID); err != nil {
 		t.Errorf("cancel: %v", err)
 	}
 }
 
 // A task that was never submitted, or cannot be, is unknown.
-func getUnknown(t *testing.T, env Env) {
-	ctx := env.limit(t)
-	for _, id := range []task.ID{task.RandomID(env.Queue), task.RandomID("no-such-queue"), {}, {Queue: "{x}", Key: "y z"}} {
-		if got, err := env.Client.Get(ctx, id); !errors.Is(err, client.ErrUnknownTask) {
+func getUnknown(t *suite) {
+	ctx := t.limit()
+	for _, id := range []task.ID{task.RandomID(t.Queue), task.RandomID("no-such-queue"), {}, {Queue: "{x}", Key: "y z"}} {
+		if got, err := t.Client.Get(ctx, id); !errors.Is(err, client.ErrUnknownTask) {
 			t.Errorf("get %q gave %+v, %v; want ErrUnknownTask", id, got, err)
 		}
-		if state, err := env.Client.Cancel(ctx, id); !errors.Is(err, client.ErrUnknownTask) {
+		if state, err := t.Client.Cancel(ctx, id); !errors.Is(err, client.ErrUnknownTask) {
 			t.Errorf("cancel %q gave %s, %v; want ErrUnknownTask", id, state, err)
 		}
-		if got, err := client.Wait(ctx, env.Client, id); !errors.Is(err, client.ErrUnknownTask) {
+		if got, err := client.Wait(ctx, t.Client, id); !errors.Is(err, client.ErrUnknownTask) {
 			t.Errorf("wait for %q gave %+v, %v; want ErrUnknownTask", id, got, err)
 		}
 	}

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-func subscribeTests() map[string]func(*testing.T, Env) {
-	return map[string]func(*testing.T, Env){
+func subscribeTests() map[string]func(*suite) {
+	return map[string]func(*suite){
 		"subscribe/ends before, during and after":  beforeDuringAfter,
 		"subscribe/WaitAll keeps the order":        waitAllOrder,
 		"subscribe/unknown IDs in a list":          unknownInList,
@@ -27,22 +26,22 @@ func subscribeTests() map[string]func(*testing.T, Env) {
 
 // Tasks that ended before the subscription, that end during it, and that are submitted during it to end later all end
 // in it exactly once, and then it is over.
-func beforeDuringAfter(t *testing.T, env Env) {
-	ctx := env.limit(t)
+func beforeDuringAfter(t *suite) {
+	ctx := t.limit()
 	var ids []task.ID
 	for range 5 { // before
-		s := env.submit(ctx, t, Payload{Do: "return", Value: nonce()})
-		env.wait(ctx, t, s.ID)
+		s := t.submit(ctx, Payload{Do: "return", Value: nonce()})
+		t.wait(ctx, s.ID)
 		ids = append(ids, s.ID)
 	}
 	for range 40 { // around
-		ids = append(ids, env.submit(ctx, t, Payload{Do: "return", Value: nonce()}).ID)
+		ids = append(ids, t.submit(ctx, Payload{Do: "return", Value: nonce()}).ID)
 	}
 	for i := range 4 { // after
-		ids = append(ids, env.submit(ctx, t, Payload{Do: "sleep", Value: nonce(), MS: 150 + 50*i}).ID)
+		ids = append(ids, t.submit(ctx, Payload{Do: "sleep", Value: nonce(), MS: 150 + 50*i}).ID)
 	}
 	ids = append(ids, ids[0], ids[7]) // twice in the list is once in the ends
-	ends, _, err := collect(ctx, env.Client, ids)
+	ends, _, err := collect(ctx, t.Client, ids)
 	if err != nil {
 		t.Fatalf("subscribe: %v", err)
 	}
@@ -57,14 +56,14 @@ func beforeDuringAfter(t *testing.T, env Env) {
 }
 
 // WaitAll returns the records in the order of the IDs, whatever the order of the ends, a repeated ID included.
-func waitAllOrder(t *testing.T, env Env) {
-	ctx := env.limit(t)
+func waitAllOrder(t *suite) {
+	ctx := t.limit()
 	var ids []task.ID
 	for i := range 4 {
-		ids = append(ids, env.submit(ctx, t, Payload{Do: "sleep", Value: nonce(), MS: 300 - 100*i}).ID)
+		ids = append(ids, t.submit(ctx, Payload{Do: "sleep", Value: nonce(), MS: 300 - 100*i}).ID)
 	}
 	ids = append(ids, ids[1])
-	ended, err := client.WaitAll(ctx, env.Client, ids...)
+	ended, err := client.WaitAll(ctx, t.Client, ids...)
 	if err != nil || len(ended) != len(ids) {
 		t.Fatalf("WaitAll gave %d records and %v, want %d", len(ended), err, len(ids))
 	}
@@ -76,33 +75,33 @@ func waitAllOrder(t *testing.T, env Env) {
 }
 
 // A task that does not exist is told as unknown and keeps the others from nothing; WaitAll says which.
-func unknownInList(t *testing.T, env Env) {
-	ctx := env.limit(t)
-	real, missing := env.submit(ctx, t, Payload{Do: "return", Value: nonce()}).ID, task.RandomID(env.Queue)
-	ids := []task.ID{missing, real, task.RandomID("no-such-queue"), {}, {Queue: "Not A Queue", Key: "k"}}
-	ends, _, err := collect(ctx, env.Client, ids)
+func unknownInList(t *suite) {
+	ctx := t.limit()
+	there, missing := t.submit(ctx, Payload{Do: "return", Value: nonce()}).ID, task.RandomID(t.Queue)
+	ids := []task.ID{missing, there, task.RandomID("no-such-queue"), {}, {Queue: "Not A Queue", Key: "k"}}
+	ends, _, err := collect(ctx, t.Client, ids)
 	if err != nil {
 		t.Fatalf("subscribe: %v", err)
 	}
 	for _, id := range ids {
-		if u, told := ends[id]; !told || u.Unknown == (id == real) {
+		if u, told := ends[id]; !told || u.Unknown == (id == there) {
 			t.Errorf("task %q gave %+v, told %t", id, u, told)
 		}
 	}
-	if _, err := client.WaitAll(ctx, env.Client, real, missing); !errors.Is(err, client.ErrUnknownTask) {
+	if _, err := client.WaitAll(ctx, t.Client, there, missing); !errors.Is(err, client.ErrUnknownTask) {
 		t.Errorf("WaitAll gave %v, want ErrUnknownTask", err)
 	}
 }
 
 // Progress comes in order, before the end, and only to who asked for it.
-func progress(t *testing.T, env Env) {
-	ctx := env.limit(t)
-	s := env.submit(ctx, t, Payload{Do: "progress", Value: nonce(), MS: 300}, client.Delay(1))
+func progress(t *suite) {
+	ctx := t.limit()
+	s := t.submit(ctx, Payload{Do: "progress", Value: nonce(), MS: 300}, client.Delay(1))
 	var quiet []*task.Event
 	var quietErr error
 	var wg sync.WaitGroup
-	wg.Go(func() { _, quiet, quietErr = collect(ctx, env.Client, []task.ID{s.ID}) })
-	ends, events, err := collect(ctx, env.Client, []task.ID{s.ID}, client.WithEvents())
+	wg.Go(func() { _, quiet, quietErr = collect(ctx, t.Client, []task.ID{s.ID}) })
+	ends, events, err := collect(ctx, t.Client, []task.ID{s.ID}, client.WithEvents())
 	wg.Wait()
 	if err != nil || quietErr != nil {
 		t.Fatalf("subscribe: %v, %v", err, quietErr)
@@ -132,33 +131,33 @@ func progress(t *testing.T, env Env) {
 }
 
 // The caller's deadline ends a wait with its own error, soon; the task goes on.
-func deadline(t *testing.T, env Env) {
-	ctx := env.limit(t)
-	s := env.submit(ctx, t, Payload{Do: "sleep", Value: nonce(), MS: 800})
+func deadline(t *suite) {
+	ctx := t.limit()
+	s := t.submit(ctx, Payload{Do: "sleep", Value: nonce(), MS: 800})
 	short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
 	begun := time.Now()
-	if _, err := client.Wait(short, env.Client, s.ID); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := client.Wait(short, t.Client, s.ID); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("wait gave %v, want context.DeadlineExceeded", err)
 	}
-	if took := time.Since(begun); took > time.Duration(env.Slow)*2*time.Second {
+	if took := time.Since(begun); took > time.Duration(t.Slow)*2*time.Second {
 		t.Errorf("a wait of 100 ms took %s", took)
 	}
-	if ended := env.wait(ctx, t, s.ID); ended.State != task.Completed {
+	if ended := t.wait(ctx, s.ID); ended.State != task.Completed {
 		t.Errorf("the task ended as %s, want completed", ended.State)
 	}
 }
 
 // A consumer that leaves the loop gets no further update, and the client goes on working.
-func leaveEarly(t *testing.T, env Env) {
-	ctx := env.limit(t)
+func leaveEarly(t *suite) {
+	ctx := t.limit()
 	ids := make([]task.ID, 0, 6)
 	for range 5 {
-		ids = append(ids, env.submit(ctx, t, Payload{Do: "return", Value: nonce()}).ID)
+		ids = append(ids, t.submit(ctx, Payload{Do: "return", Value: nonce()}).ID)
 	}
-	ids = append(ids, env.submit(ctx, t, Payload{Do: "return", Value: nonce()}, client.Delay(time.Hour)).ID)
+	ids = append(ids, t.submit(ctx, Payload{Do: "return", Value: nonce()}, client.Delay(time.Hour)).ID)
 	count := 0
-	for _, err := range env.Client.Subscribe(ctx, ids) {
+	for _, err := range t.Client.Subscribe(ctx, ids) {
 		if err != nil {
 			t.Fatalf("subscribe: %v", err)
 		}
@@ -169,22 +168,22 @@ func leaveEarly(t *testing.T, env Env) {
 	if count != 2 {
 		t.Errorf("%d updates came, want 2", count)
 	}
-	if _, err := client.WaitAll(ctx, env.Client, ids[:5]...); err != nil {
+	if _, err := client.WaitAll(ctx, t.Client, ids[:5]...); err != nil {
 		t.Errorf("afterwards WaitAll gave %v", err)
 	}
-	if _, err := env.Client.Cancel(ctx, ids[5]); err != nil {
+	if _, err := t.Client.Cancel(ctx, ids[5]); err != nil {
 		t.Errorf("cancel: %v", err)
 	}
 }
 
 // Any number of waits for one task all get its end.
-func manyForOne(t *testing.T, env Env) {
-	ctx := env.limit(t)
-	s := env.submit(ctx, t, Payload{Do: "sleep", Value: nonce(), MS: 300})
+func manyForOne(t *suite) {
+	ctx := t.limit()
+	s := t.submit(ctx, Payload{Do: "sleep", Value: nonce(), MS: 300})
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			ended, err := client.Wait(ctx, env.Client, s.ID)
+			ended, err := client.Wait(ctx, t.Client, s.ID)
 			if err != nil || ended.State != task.Completed {
 				t.Errorf("wait gave %+v, %v; want completed", ended, err)
 			}
@@ -194,14 +193,14 @@ func manyForOne(t *testing.T, env Env) {
 }
 
 // A consumer that takes its time over each update gets every end all the same, and holds up nobody else.
-func slowConsumer(t *testing.T, env Env) {
-	ctx := env.limit(t)
+func slowConsumer(t *suite) {
+	ctx := t.limit()
 	var ids []task.ID
 	for range 30 {
-		ids = append(ids, env.submit(ctx, t, Payload{Do: "return", Value: nonce()}).ID)
+		ids = append(ids, t.submit(ctx, Payload{Do: "return", Value: nonce()}).ID)
 	}
 	seen := map[task.ID]int{}
-	for u, err := range env.Client.Subscribe(ctx, ids, client.WithEvents()) {
+	for u, err := range t.Client.Subscribe(ctx, ids, client.WithEvents()) {
 		if err != nil {
 			t.Fatalf("subscribe: %v", err)
 		}
@@ -210,8 +209,8 @@ func slowConsumer(t *testing.T, env Env) {
 		}
 		seen[u.ID]++
 		// Another task comes and goes before the next update is taken.
-		other := env.submit(ctx, t, Payload{Do: "return", Value: nonce()})
-		env.wait(ctx, t, other.ID)
+		other := t.submit(ctx, Payload{Do: "return", Value: nonce()})
+		t.wait(ctx, other.ID)
 	}
 	for _, id := range ids {
 		if seen[id] != 1 {
@@ -221,8 +220,8 @@ func slowConsumer(t *testing.T, env Env) {
 }
 
 // A subscription to no task is over at once.
-func ofNothing(t *testing.T, env Env) {
-	for u, err := range env.Client.Subscribe(env.limit(t), nil) {
+func ofNothing(t *suite) {
+	for u, err := range t.Client.Subscribe(t.limit(), nil) {
 		t.Errorf("an update came: %+v, %v", u, err)
 	}
 }

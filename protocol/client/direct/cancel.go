@@ -36,6 +36,8 @@ const (
 // ARGV[7] the cancel channel
 //
 // Returns 1 when that was done, 0 when the task is in another state by now.
+//
+//nolint:gochecknoglobals // compiled once; never written
 var cancelScript = redis.NewScript(`
 if redis.call('HGET', KEYS[1], 'state') ~= ARGV[2] then
 	return 0
@@ -129,7 +131,7 @@ func (c *Client) retention(ctx context.Context, queue string) (time.Duration, er
 	case errors.Is(err, client.ErrUnavailable), errors.Is(err, client.ErrClosed), ctx.Err() != nil:
 		return 0, err
 	case err != nil: // unknown, or published by a manager that this client does not understand
-		return defaultRetention, nil
+		return defaultRetention, nil //nolint:nilerr // the task itself may still be there
 	case info.entry.RetentionSeconds <= 0:
 		return defaultRetention, nil
 	default:

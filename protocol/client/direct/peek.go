@@ -26,6 +26,8 @@ import (
 // Returns an empty list when there is no such task; a list of one, the record, when it has ended; otherwise the fields
 // msg, state, pending_since, failures, kills, interruptions, losses, end and result of its hash, nil where there is
 // none, and the Unix second at which it is due.
+//
+//nolint:gochecknoglobals // compiled once; never written
 var peekScript = redis.NewScript(`
 local record = redis.call('GET', KEYS[1])
 if record then

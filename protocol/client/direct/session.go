@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	topicLinger  = 10 * time.Second        // how long a topic without followers stays subscribed
-	healthEvery  = 5 * time.Second         // a connection that is silent for two beats is given up
-	reconnectMin = 50 * time.Millisecond   // pause before the first new connection
-	reconnectMax = 2000 * time.Millisecond // and before later ones
+	topicLinger    = 10 * time.Second        // how long a topic without followers stays subscribed
+	healthEvery    = 5 * time.Second         // a connection that is silent for two beats is given up
+	reconnectFirst = 50 * time.Millisecond   // pause before the first new connection
+	reconnectLast  = 2000 * time.Millisecond // and before later ones
 )
 
 var errSilent = errors.New("no answer from Redis on the connection for events")
 
 // run keeps one connection for events until ctx ends.
 func (h *hub) run(ctx context.Context) {
-	pause, away := reconnectMin, false
+	pause, away := reconnectFirst, false
 	for {
 		err := h.session(ctx, func() {
 			if away {
 				h.log.Info("Redis sends events again")
 			}
-			pause, away = reconnectMin, false
+			pause, away = reconnectFirst, false
 		})
 		if ctx.Err() != nil {
 			return
@@ -47,7 +47,7 @@ func (h *hub) run(ctx context.Context) {
 		case <-h.kick: // somebody new is there, and wants to know at once whether Redis is
 			timer.Stop()
 		}
-		pause = min(2*pause, reconnectMax)
+		pause = min(2*pause, reconnectLast)
 	}
 }
 

@@ -31,6 +31,8 @@ import (
 // ARGV[5] the wake channel
 //
 // Returns the state, in asynq's words, of the task that was there and is joined; "" when the task is new.
+//
+//nolint:gochecknoglobals // compiled once; never written
 var submitScript = redis.NewScript(`
 local found = redis.call('HMGET', KEYS[1], 'state', 'msg')
 local state = found[1]

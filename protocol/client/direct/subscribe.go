@@ -21,8 +21,8 @@ const (
 	safetyEvery   = 10 * time.Second
 	safetyPerTask = 200 * time.Microsecond
 
-	retryMin = 100 * time.Millisecond // pause before tasks are looked at again because Redis did not answer
-	retryMax = 2 * time.Second
+	retryFirst = 100 * time.Millisecond // pause before tasks are looked at again because Redis did not answer
+	retryLast  = 2 * time.Second
 	// grace is how long the end of a task that has vanished may be under way: it kept no record, and the look was
 	// faster than the event.
 	grace = 300 * time.Millisecond
@@ -69,7 +69,7 @@ func (s *subscription) run(ctx context.Context, ids []task.ID) error {
 		return err
 	}
 	defer s.leave()
-	retry := retryMin
+	retry := retryFirst
 	timer := time.NewTimer(s.safety())
 	defer timer.Stop()
 	for {
@@ -79,13 +79,13 @@ func (s *subscription) run(ctx context.Context, ids []task.ID) error {
 			return nil
 		case err == nil && len(s.due) > 0:
 			timer.Reset(grace)
-			retry = retryMin
+			retry = retryFirst
 		case err == nil:
 			timer.Reset(s.safety())
-			retry = retryMin
+			retry = retryFirst
 		case errors.Is(err, client.ErrUnavailable) && s.seen:
 			timer.Reset(retry)
-			retry = min(2*retry, retryMax)
+			retry = min(2*retry, retryLast)
 		default:
 			return err
 		}

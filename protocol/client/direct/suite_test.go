@@ -16,10 +16,9 @@ func TestSuiteOnRedis(t *testing.T) {
 	t.Parallel()
 	server := testenv.StartRedis(t, testenv.RedisOptions{Password: "s3cret"})
 	standin.Start(t, connect(t, server.URL()), "misbehave", standin.Options{})
-	t.Run("suite", func(t *testing.T) {
-		clienttest.Run(t, func(t *testing.T) clienttest.Env {
-			return clienttest.Env{Client: open(t, server.URL()), Queue: "misbehave"}
-		})
+	clienttest.Run(t, func(t *testing.T) clienttest.Env {
+		t.Helper()
+		return clienttest.Env{Client: open(t, server.URL()), Queue: "misbehave"}
 	})
 }
 
@@ -29,10 +28,9 @@ func TestSuiteOnMiniredis(t *testing.T) {
 	server := miniredis.RunT(t)
 	url := "redis://" + server.Addr()
 	standin.Start(t, connect(t, url), "misbehave", standin.Options{})
-	t.Run("suite", func(t *testing.T) {
-		clienttest.Run(t, func(t *testing.T) clienttest.Env {
-			return clienttest.Env{Client: open(t, url), Queue: "misbehave"}
-		})
+	clienttest.Run(t, func(t *testing.T) clienttest.Env {
+		t.Helper()
+		return clienttest.Env{Client: open(t, url), Queue: "misbehave"}
 	})
 }
 

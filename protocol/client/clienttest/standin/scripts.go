@@ -17,6 +17,8 @@ import (
 // ARGV[1] prefix of the tasks' hashes, ARGV[2] now in Unix seconds
 //
 // Returns the message; nil when there is none.
+//
+//nolint:gochecknoglobals // compiled once; never written
 var takeScript = redis.NewScript(`
 for i = 4, 5 do
 	for _, key in ipairs(redis.call('ZRANGEBYSCORE', KEYS[i], '-inf', ARGV[2])) do
@@ -42,6 +44,8 @@ return redis.call('HGET', ARGV[1] .. key, 'msg')
 // ARGV[5] the events
 //
 // Returns 1; 0 when the task is not active, because that was done already.
+//
+//nolint:gochecknoglobals // compiled once; never written
 var endScript = redis.NewScript(`
 if redis.call('LREM', KEYS[1], 0, ARGV[1]) == 0 then
 	return 0
@@ -60,6 +64,8 @@ return 1
 // KEYS[1] active, KEYS[2] lease, KEYS[3] the task's hash, KEYS[4] retry
 // ARGV[1] the task's key, ARGV[2] the message, ARGV[3] when it is due in Unix seconds, ARGV[4] failures, ARGV[5] kills,
 // ARGV[6] the events channel, ARGV[7] the events
+//
+//nolint:gochecknoglobals // compiled once; never written
 var retryScript = redis.NewScript(`
 if redis.call('LREM', KEYS[1], 0, ARGV[1]) == 0 then
 	return 0
@@ -75,6 +81,8 @@ return 1
 //
 // KEYS[1] active, KEYS[2] lease, KEYS[3] the task's hash, KEYS[4] pending
 // ARGV[1] the task's key
+//
+//nolint:gochecknoglobals // compiled once; never written
 var giveBackScript = redis.NewScript(`
 if redis.call('LREM', KEYS[1], 0, ARGV[1]) == 0 then
 	return 0
