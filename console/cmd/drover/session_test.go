@@ -145,12 +145,14 @@ func awaitManager(t *testing.T, socket string, ended <-chan error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = control.Close() }) // never fails
 	ctx, cancel := context.WithTimeout(t.Context(), startTime)
 	defer cancel()
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		if _, err = control.Status(ctx, &apiv1.StatusRequest{}); err == nil {
+		s, err := control.Status(ctx, &apiv1.StatusRequest{})
+		if err == nil && s.GetManager().GetState() == "running" {
 			return
 		}
 		select {
@@ -158,7 +160,7 @@ func awaitManager(t *testing.T, socket string, ended <-chan error) {
 		case err := <-ended:
 			t.Fatalf("the manager ended while starting: %v", err)
 		case <-ctx.Done():
-			t.Fatalf("the manager does not answer: %v", err)
+			t.Fatalf("the manager is not up: %v, %v", s, err)
 		}
 	}
 }

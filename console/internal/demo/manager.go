@@ -31,7 +31,7 @@ const (
 	pollEvery = 20 * time.Millisecond
 )
 
-// startManager starts droverd and returns when it answers.
+// startManager starts droverd and returns when it takes tasks.
 func startManager(ctx context.Context, o Options, p places) (*manager, error) {
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -56,7 +56,7 @@ func startManager(ctx context.Context, o Options, p places) (*manager, error) {
 	return m, nil
 }
 
-// connect polls until the manager answers.
+// connect polls until the manager takes tasks.
 func (m *manager) connect(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -69,7 +69,8 @@ func (m *manager) connect(ctx context.Context) error {
 		return fmt.Errorf("dial the manager: %w", err)
 	}
 	for {
-		if _, err = m.status(ctx); err == nil {
+		s, err := m.status(ctx)
+		if err == nil && s.GetManager().GetState() == "running" {
 			return nil
 		}
 		select {
@@ -78,7 +79,7 @@ func (m *manager) connect(ctx context.Context) error {
 		default:
 		}
 		if !pause(ctx, pollEvery) {
-			return fmt.Errorf("the manager does not answer: %w", err)
+			return fmt.Errorf("the manager is not up after %s (%s): %w", startTime, s.GetManager().GetState(), errors.Join(err, ctx.Err()))
 		}
 	}
 }
