@@ -1,6 +1,9 @@
 package feed
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // State is whether a feed is polled.
 type State string
@@ -77,3 +80,6 @@ type LogRow struct {
 	// ErrorKind and Message are empty unless the pull failed or had warnings.
 	ErrorKind, Message string
 }
+
+// ErrNotFound says that a store has no such feed.
+var ErrNotFound = errors.New("there is no such feed")
