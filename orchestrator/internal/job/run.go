@@ -14,4 +14,6 @@ type Unfinished struct {
 	Started time.Time
 	// Guilty is true for the job that the process was killed for, when that is known.
 	Guilty bool
+	// Cancelled is true for a job that had been asked to end for its client.
+	Cancelled bool
 }

@@ -8,5 +8,6 @@
 //	    \________\__________\_______-> ended        (crash, kill, lost stream)
 //
 // It owns no decision about how many processes there are or what becomes of a task: the pool and the controller do that.
+// A process that is told to go and does not is killed; so is one whose stream is lost. Every wait in here has an end.
 // waitpid is the only truth about a process's end; a broken stream gets the process killed, not forgotten.
 package worker

@@ -21,7 +21,7 @@ type Launcher struct {
 	log       *slog.Logger
 	socketDir string
 	starts    chan func()
-	ended     chan struct{} // closed when Run has returned
+	ended     chan struct{} // closed when no start is served any more
 	lastID    atomic.Uint64
 	processes sync.WaitGroup
 }
@@ -42,40 +42,48 @@ func NewLauncher(socketDir string, log *slog.Logger) (*Launcher, error) {
 	return &Launcher{log: log, socketDir: socketDir, starts: make(chan func()), ended: make(chan struct{})}, nil
 }
 
-// Run serves starts until ctx ends and every process has been waited for. The kernel kills what is left when it returns.
+// Run serves starts until ctx ends, and returns when every process that was started has been collected. It kills none:
+// whoever started them ends them.
 func (l *Launcher) Run(ctx context.Context) error {
-	gone := make(chan struct{})
-	go func() {
-		<-ctx.Done()
-		l.processes.Wait()
-		close(gone)
-	}()
 	threadDone := make(chan struct{})
 	go func() {
 		defer close(threadDone)
 		runtime.LockOSThread() // never unlocked: the thread must end with this goroutine, and not before
-		for {
-			select {
-			case start := <-l.starts:
-				start()
-			case <-gone:
-				return
-			}
-		}
+		l.serve(ctx)
+		l.processes.Wait()
 	}()
 	<-threadDone
-	close(l.ended)
 	return nil
+}
+
+// serve carries out starts on its own thread until ctx ends.
+func (l *Launcher) serve(ctx context.Context) {
+	defer close(l.ended)
+	for {
+		select {
+		case start := <-l.starts:
+			start()
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // errLauncherEnded says that a start came after the launcher's end.
 var errLauncherEnded = errors.New("the manager is stopping")
 
-// onThread runs start on the launcher's thread and waits for it.
+// onThread runs start on the launcher's thread and waits for it. After a success there is one process more to wait for.
 func (l *Launcher) onThread(ctx context.Context, start func() error) error {
 	result := make(chan error, 1)
+	counted := func() {
+		err := start()
+		if err == nil {
+			l.processes.Add(1) // here, so that serve cannot have returned before
+		}
+		result <- err
+	}
 	select {
-	case l.starts <- func() { result <- start() }:
+	case l.starts <- counted:
 		return <-result
 	case <-l.ended:
 		return errLauncherEnded

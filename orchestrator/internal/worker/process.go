@@ -18,6 +18,7 @@ import (
 // Process is one running worker process.
 type Process struct {
 	id      uint64
+	slots   int
 	log     *slog.Logger
 	s       *started
 	sink    Sink
@@ -32,8 +33,11 @@ type Process struct {
 	closed   bool // nothing is sent any more
 	runs     map[uint64]*run
 	lastRun  uint64
+	deaf     bool           // its stream is lost: it gets nothing any more
 	reason   job.ExitReason // why it was told to go; empty while it was not
+	killed   bool           // it was killed for the reason, rather than asked to go
 	guilty   uint64         // the run it was killed for
+	leaving  *time.Timer    // to the kill of a process that was told to go and has nothing left to do; nil for none
 }
 
 // run is one job in the process.
@@ -41,6 +45,7 @@ type run struct {
 	job     *job.Job
 	started time.Time
 	limits  job.Limits
+	ends    time.Time   // when it runs out of time; zero for never
 	timer   *time.Timer // to the time-out, then to the end of the grace; nil for neither
 	asked   cancelReason
 }
@@ -55,9 +60,13 @@ const (
 	askedByShutdown cancelReason = "stop"
 )
 
-func newProcess(id uint64, s *started, sink Sink, log *slog.Logger) *Process {
+// leaveGrace is how long a process that was told to go may take from the end of its last job to its own: it closes what its
+// worker has open.
+const leaveGrace = 5 * time.Second
+
+func newProcess(id uint64, slots int, s *started, sink Sink, log *slog.Logger) *Process {
 	return &Process{
-		id: id, log: log, s: s, sink: sink, since: time.Now(),
+		id: id, slots: slots, log: log, s: s, sink: sink, since: time.Now(),
 		waiting: make(chan struct{}, 1), done: make(chan struct{}), runs: map[uint64]*run{},
 	}
 }
@@ -74,11 +83,21 @@ func (p *Process) open() error {
 	return nil
 }
 
+// close ends a stream that is not to be used.
+func (p *Process) close() {
+	if p.cancel != nil {
+		p.cancel()
+	}
+}
+
 // ID is the worker's number, unique in this manager.
 func (p *Process) ID() uint64 { return p.id }
 
 // PID is the number of its process.
 func (p *Process) PID() int { return p.s.run.cmd.Process.Pid }
+
+// Slots is how many jobs it was told to run at once.
+func (p *Process) Slots() int { return p.slots }
 
 // Manifest is what the program said of itself when it started.
 func (p *Process) Manifest() *workerv1.Manifest { return p.s.manifest }
@@ -92,22 +111,36 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Tail returns at most n of the last lines that it wrote.
 func (p *Process) Tail(n int) []string { return p.s.out.Tail(n) }
 
-// Drain asks the process to end once its jobs have; reason is what its exit will be recorded as. No job may follow.
+// Drain asks the process to end once its jobs have; reason is what its exit will be recorded as. No job may follow. A process
+// that does not go when it has nothing left to do is killed.
 func (p *Process) Drain(reason job.ExitReason) {
 	p.mu.Lock()
 	if p.reason == "" {
-		p.reason = reason
-		p.push(&workerv1.Instruction{Kind: &workerv1.Instruction_Drain{Drain: &workerv1.Drain{}}})
+		p.dismiss(reason)
 	}
 	p.mu.Unlock()
 	p.wake()
 }
 
-// Leaving reports whether the process takes no more jobs: it was told to go, it panicked, or it has ended.
+// dismiss tells the process to go. The caller holds mu and calls wake afterwards.
+func (p *Process) dismiss(reason job.ExitReason) {
+	p.reason = reason
+	p.push(&workerv1.Instruction{Kind: &workerv1.Instruction_Drain{Drain: &workerv1.Drain{}}})
+	p.expectEnd()
+}
+
+// expectEnd starts the grace of a process that has no reason to stay. The caller holds mu.
+func (p *Process) expectEnd() {
+	if p.reason != "" && len(p.runs) == 0 && p.leaving == nil && !p.closed {
+		p.leaving = time.AfterFunc(leaveGrace, p.s.run.killGroup)
+	}
+}
+
+// Leaving reports whether the process takes no more jobs: it was told to go, it panicked, its stream is lost, or it has ended.
 func (p *Process) Leaving() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.closed || p.reason != ""
+	return p.closed || p.deaf || p.reason != ""
 }
 
 // Kill ends the process group now and records the reason, which overrides that of a drain that had not finished.
@@ -115,8 +148,8 @@ func (p *Process) Kill(reason job.ExitReason) { p.killFor(reason, 0) }
 
 func (p *Process) killFor(reason job.ExitReason, guilty uint64) {
 	p.mu.Lock()
-	if p.reason == "" || len(p.runs) > 0 && p.guilty == 0 {
-		p.reason, p.guilty = reason, guilty
+	if !p.closed && !p.killed && (p.reason == "" || len(p.runs) > 0) {
+		p.reason, p.guilty, p.killed = reason, guilty, true
 	}
 	p.mu.Unlock()
 	p.s.run.killGroup()
@@ -155,30 +188,45 @@ func (p *Process) follow() {
 func (p *Process) finish() {
 	<-p.s.run.done
 	p.cancel()
-	p.s.client.Kill()
-	_ = p.s.run.stdout.Close()
+	p.s.discard()
 
 	p.mu.Lock()
 	p.closed = true
-	reason, guilty := p.reason, p.guilty
+	if p.leaving != nil {
+		p.leaving.Stop()
+	}
 	unfinished := make([]job.Unfinished, 0, len(p.runs))
 	for number, r := range p.runs {
 		r.stopTimer()
-		unfinished = append(unfinished, job.Unfinished{Job: r.job, Started: r.started, Guilty: number == guilty})
+		unfinished = append(unfinished, job.Unfinished{
+			Job: r.job, Started: r.started, Guilty: number == p.guilty, Cancelled: r.asked == askedByClient,
+		})
 	}
 	clear(p.runs)
+	exit := p.exit(len(unfinished))
 	p.mu.Unlock()
 	p.wake() // lets write end
 
-	exit := p.s.exitOf(reason, p.id, time.Since(p.since))
-	switch {
-	case exit.Reason == "" && exit.Code == 0 && len(unfinished) == 0:
-		exit.Reason = job.ExitLeft
-	case exit.Reason == "":
-		exit.Reason = job.ExitCrash
-	}
 	p.sink.Exited(exit, unfinished)
 	close(p.done)
+}
+
+// exit describes the end of the collected process, in which a number of jobs was left. The caller holds mu.
+func (p *Process) exit(left int) job.Exit {
+	state := p.s.run.state
+	exit := job.Exit{
+		Reason: p.reason, Worker: p.id, PID: p.PID(), Code: state.ExitCode(), Signal: signalOf(state),
+		Age: time.Since(p.since), Tail: p.Tail(diagnosedLines),
+	}
+	switch {
+	case p.killed, p.reason == job.ExitPanic: // a panic's process may leave runs behind that do not end
+	case p.reason != "" && left == 0: // it went as it was told
+	case left == 0 && exit.Code == 0:
+		exit.Reason = job.ExitLeft
+	default:
+		exit.Reason = job.ExitCrash
+	}
+	return exit
 }
 
 func signalOf(state *os.ProcessState) syscall.Signal {

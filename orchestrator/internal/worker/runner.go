@@ -19,7 +19,7 @@ import (
 	"github.com/drover-jobs/drover/protocol"
 )
 
-// runner starts and waits for one process, in place of go-plugin's own, for what that one lacks: a process group, the
+// processRunner starts and waits for one process, in place of go-plugin's own, for what that one lacks: a process group, the
 // parent-death signal, a lifeline, no inherited input and environment, and output that never blocks (FACTS of go-plugin
 // v1.8.0: client.go:659, client.go:802).
 type processRunner struct {
@@ -34,10 +34,13 @@ type processRunner struct {
 	pumps     sync.WaitGroup
 	handshake *firstLine
 
-	done  chan struct{} // closed when the process has been collected
-	state *os.ProcessState
+	exited chan struct{} // closed when the process has ended
+	done   chan struct{} // closed when the process has been collected
+	state  *os.ProcessState
 
 	killing   sync.Mutex
+	pid       int  // 0 before the start
+	doomed    bool // it was to be killed, perhaps before it was there
 	collected bool // the process number may belong to another from now on
 }
 
@@ -47,7 +50,7 @@ var _ runner.Runner = (*processRunner)(nil)
 const pipeGrace = 200 * time.Millisecond
 
 func newRunner(l *Launcher, spec Spec, out *output) *processRunner {
-	cmd := exec.Command(spec.Command[0], spec.Command[1:]...) //nolint:gosec,noctx // the command is the operator's; its life is not a call's
+	cmd := exec.Command(spec.Command[0], spec.Command[1:]...) //nolint:gosec // the command is the operator's; its life is not a call's
 	cmd.Dir = spec.Dir
 	cmd.Env = baseEnvironment()
 	if spec.API != "" {
@@ -57,7 +60,7 @@ func newRunner(l *Launcher, spec Spec, out *output) *processRunner {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	r := &processRunner{launcher: l, cmd: cmd, out: out, done: make(chan struct{})}
+	r := &processRunner{launcher: l, cmd: cmd, out: out, exited: make(chan struct{}), done: make(chan struct{})}
 	r.stdout, r.stdoutW = io.Pipe()
 	return r
 }
@@ -115,17 +118,37 @@ func (r *processRunner) Start(ctx context.Context) (err error) {
 	r.lifeline = lifeW
 	r.readers = []*os.File{outR, errR}
 	r.handshake = &firstLine{w: r.stdoutW, rest: r.out, limit: 4 << 10}
-	r.pumps.Add(2)
-	go r.pump(r.handshake, outR)
-	go r.pump(r.out, errR)
-	r.launcher.processes.Add(1)
+	r.pumps.Go(func() { r.readStdout(outR) })
+	r.pumps.Go(func() { _, _ = io.Copy(r.out, errR) })
 	go r.reap()
+	r.appear()
 	return nil
 }
 
-func (r *processRunner) pump(w io.Writer, from *os.File) {
-	defer r.pumps.Done()
-	_, _ = io.Copy(w, from)
+// readStdout reads until the end of standard output. A process that ends closes it a little earlier: its exit code says more
+// than the end of its output, so go-plugin is told of that only afterwards.
+func (r *processRunner) readStdout(from *os.File) {
+	_, _ = io.Copy(r.handshake, from)
+	timer := time.NewTimer(pipeGrace)
+	defer timer.Stop()
+	select {
+	case <-r.exited:
+	case <-timer.C:
+	}
+	r.handshake.finish()
+}
+
+// appear makes the process one that can be killed, and kills it if that was asked for while it was being started.
+func (r *processRunner) appear() {
+	r.killing.Lock()
+	defer r.killing.Unlock()
+	if r.collected {
+		return
+	}
+	r.pid = r.cmd.Process.Pid
+	if r.doomed {
+		_ = syscall.Kill(-r.pid, syscall.SIGKILL)
+	}
 }
 
 // reap waits for the process's end, kills what is left of its group while its number is still its own, and collects it.
@@ -138,8 +161,9 @@ func (r *processRunner) reap() {
 			break
 		}
 	}
-	r.killGroup()
+	close(r.exited)
 	r.killing.Lock()
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
 	r.collected = true
 	r.killing.Unlock()
 	_ = r.cmd.Wait() // its pipes are files of ours, so it waits for nothing else
@@ -149,7 +173,6 @@ func (r *processRunner) reap() {
 		_ = f.SetReadDeadline(deadline)
 	}
 	r.pumps.Wait()
-	r.handshake.finish()
 	_ = r.stdoutW.CloseWithError(io.EOF)
 	closeAll(append(r.readers, r.lifeline))
 	close(r.done)
@@ -159,9 +182,23 @@ func (r *processRunner) reap() {
 func (r *processRunner) killGroup() {
 	r.killing.Lock()
 	defer r.killing.Unlock()
-	if r.cmd.Process != nil && !r.collected {
-		_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
+	r.doomed = true
+	if r.pid != 0 && !r.collected {
+		_ = syscall.Kill(-r.pid, syscall.SIGKILL)
 	}
+}
+
+// whileAlive returns a context that ends with the process as well.
+func (r *processRunner) whileAlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-r.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // Kill ends the process group and waits until the process is collected.
@@ -188,12 +225,10 @@ func (r *processRunner) Wait(ctx context.Context) error {
 	}
 }
 
-// Diagnose returns the last lines that the process wrote, for the error of a failed start.
+// Diagnose adds nothing to go-plugin's errors: they are written anew, with what the process wrote.
 func (r *processRunner) Diagnose(context.Context) string {
-	return strings.Join(r.out.Tail(diagnosedLines), "\n")
+	return "" // failure adds what it wrote
 }
-
-const diagnosedLines = 10
 
 // Stdout yields the first line that the process writes, which must be go-plugin's handshake.
 func (r *processRunner) Stdout() io.ReadCloser { return r.stdout }

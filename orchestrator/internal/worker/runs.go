@@ -24,8 +24,8 @@ func (p *Process) leftInTime() bool {
 	}
 }
 
-// Send gives a job to the process. It never blocks. A job sent to a process that has ended is reported among the
-// unfinished if the end is not yet told, and refused (false) afterwards.
+// Send gives a job to the process. It never blocks. It refuses (false) once the process can no longer be spoken to; a job
+// that was sent just before that is reported among the unfinished.
 func (p *Process) Send(j *job.Job, limits job.Limits) bool {
 	now := time.Now()
 	deadline := j.Deadline
@@ -39,13 +39,13 @@ func (p *Process) Send(j *job.Job, limits job.Limits) bool {
 		message.DeadlineMs = deadline.UnixMilli()
 	}
 	p.mu.Lock()
-	if p.closed {
+	if p.closed || p.deaf {
 		p.mu.Unlock()
 		return false
 	}
 	p.lastRun++
 	number := p.lastRun
-	r := &run{job: j, started: now, limits: limits}
+	r := &run{job: j, started: now, limits: limits, ends: deadline}
 	if !deadline.IsZero() {
 		r.timer = time.AfterFunc(time.Until(deadline), func() { p.ask(number, askedByTimeout) })
 	}
@@ -96,17 +96,18 @@ func (p *Process) ask(number uint64, reason cancelReason) {
 // graceOver kills the process of a run that did not end when it was asked to.
 func (p *Process) graceOver(number uint64) {
 	p.mu.Lock()
-	r := p.runs[number]
-	p.mu.Unlock()
-	if r == nil {
-		return
+	asked := notAsked
+	if r := p.runs[number]; r != nil {
+		asked = r.asked
 	}
-	switch r.asked {
+	p.mu.Unlock()
+	switch asked {
+	case notAsked: // it has ended
 	case askedByTimeout:
 		p.killFor(job.ExitTaskTimeout, number)
 	case askedByShutdown:
 		p.killFor(job.ExitStop, number)
-	default:
+	case askedByClient:
 		p.killFor(job.ExitIgnoredCancel, number)
 	}
 }
@@ -132,17 +133,24 @@ func (p *Process) take(report *workerv1.Report) {
 func (p *Process) ended(o *workerv1.Outcome) {
 	p.mu.Lock()
 	r := p.runs[o.GetRun()]
-	delete(p.runs, o.GetRun())
-	if r != nil && p.reason == "" && fault.Kind(o.GetFault().GetKind()) == fault.Panic {
-		p.reason = job.ExitPanic // the worker leaves once its other runs have ended
-	}
-	p.mu.Unlock()
 	if r == nil {
+		p.mu.Unlock()
 		return
 	}
+	delete(p.runs, o.GetRun())
 	r.stopTimer()
+	if p.reason == "" && fault.Kind(o.GetFault().GetKind()) == fault.Panic {
+		p.dismiss(job.ExitPanic) // the SDK leaves by itself; others are told
+		p.wake()
+	}
+	p.expectEnd()
+	p.mu.Unlock()
 	p.sink.Finished(p.id, r.job, r.outcome(o, p.id))
 }
+
+// clockSlack is how much earlier than here a run's time may be over in the worker, which is told whole milliseconds and ends
+// the run by itself.
+const clockSlack = 5 * time.Millisecond
 
 // outcome turns what the worker said into what it means, given what the run had been asked.
 func (r *run) outcome(o *workerv1.Outcome, worker uint64) job.Outcome {
@@ -153,25 +161,31 @@ func (r *run) outcome(o *workerv1.Outcome, worker uint64) job.Outcome {
 		return out
 	}
 	out.Fault = failure
+	timeUp := r.asked == askedByTimeout || r.asked == notAsked && failure.Kind == fault.Timeout && r.overdue(out.Ended)
 	switch {
-	case failure.Kind == fault.Interrupted || r.asked == askedByShutdown:
-		out.End = job.Interrupted
 	case r.asked == askedByClient:
 		out.End = job.Cancelled
-	case r.asked == askedByTimeout:
-		out.End = job.Killed
-		out.Fault = fault.New(fault.Timeout, "it ran longer than %s and ended when asked to: raise task_timeout if it needs more", r.timeout())
+	case timeUp:
+		out.End, out.Fault = job.Killed, r.overtime(out.Ended)
+	case r.asked == askedByShutdown || failure.Kind == fault.Interrupted:
+		out.End = job.Interrupted
 	default:
 		out.End = job.Faulted
 	}
 	return out
 }
 
-func (r *run) timeout() time.Duration {
-	if r.limits.TaskTimeout > 0 {
-		return r.limits.TaskTimeout
+// overdue reports whether the run's time was over, by the clock of the worker.
+func (r *run) overdue(now time.Time) bool {
+	return !r.ends.IsZero() && !now.Add(clockSlack).Before(r.ends)
+}
+
+// overtime is the fault of a run that ended when its time was over.
+func (r *run) overtime(now time.Time) *fault.Fault {
+	if limit := r.limits.TaskTimeout; limit > 0 && !r.ends.Before(r.started.Add(limit)) {
+		return fault.New(fault.Timeout, "it ran longer than %s and ended when asked to: raise task_timeout if it needs more", limit)
 	}
-	return time.Until(r.job.Deadline).Abs().Round(time.Second)
+	return fault.New(fault.Timeout, "the deadline that came with the task passed after %s of its run", now.Sub(r.started).Round(time.Millisecond))
 }
 
 func (r *run) stopTimer() {

@@ -74,6 +74,7 @@ func (p *Process) read() {
 // a drained process closes its stream before it exits.
 func (p *Process) streamLost() {
 	p.mu.Lock()
+	p.deaf = true
 	idle := len(p.runs) == 0
 	p.mu.Unlock()
 	if idle && p.leftInTime() {

@@ -1,0 +1,314 @@
+package worker_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/job"
+	"github.com/drover-jobs/drover/orchestrator/internal/worker"
+	"github.com/drover-jobs/drover/protocol"
+	"github.com/drover-jobs/drover/protocol/testenv"
+)
+
+// A worker gets nothing of the manager's environment but where programs and temporary files are, nothing of its input, and
+// none of its open files. What the configuration gives it, it gets.
+func TestNothingIsInherited(t *testing.T) {
+	t.Setenv("DROVER_TEST_SECRET", "hunter2")
+	secret, err := os.Create(filepath.Join(t.TempDir(), "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = secret.Close() }()
+	r := newRig(t)
+	s := spec(testenv.BuildBinaries(t, "./plugins/sdk/sdktest/misbehave")...)
+	s.API, s.Env = "unix:/run/x.sock", map[string]string{"COLOR": "red"}
+	p, _ := r.startSpec(s)
+
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", p.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := []string{
+		"PATH", "TMPDIR", "TZ", "LANG", "COLOR", protocol.EnvAPI, protocol.EnvLifeline, protocol.CookieKey,
+		"PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR",
+	}
+	var names []string
+	for variable := range strings.SplitSeq(strings.TrimSuffix(string(environ), "\x00"), "\x00") {
+		name, _, _ := strings.Cut(variable, "=")
+		names = append(names, name)
+		if !slices.Contains(allowed, name) {
+			t.Errorf("the worker has %s", name)
+		}
+	}
+	for _, want := range []string{"PATH", "COLOR", protocol.EnvAPI, protocol.EnvLifeline} {
+		if !slices.Contains(names, want) {
+			t.Errorf("the worker has no %s", want)
+		}
+	}
+	for _, file := range openFiles(t, p.PID()) {
+		if file.fd == 0 && file.target != os.DevNull || file.target == secret.Name() || strings.HasSuffix(file.target, "secret") {
+			t.Errorf("the worker has %s open as %d", file.target, file.fd)
+		}
+	}
+}
+
+type openFile struct {
+	fd     int
+	target string
+}
+
+func openFiles(t *testing.T, pid int) []openFile {
+	t.Helper()
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []openFile
+	for _, e := range entries {
+		if target, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil { // else it was closed meanwhile
+			fd, _ := strconv.Atoi(e.Name())
+			files = append(files, openFile{fd, target})
+		}
+	}
+	return files
+}
+
+// Output of any size, without a newline, never makes a worker wait; its end is kept.
+func TestOutputNeverBlocks(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p, sink := r.start()
+	j := send(t, p, noLimits(), `{"do":"print","bytes":1000000,"value":1}`)[0]
+	if o := sink.outcome(t, j); o.End != job.Succeeded {
+		t.Errorf("%+v", o)
+	}
+	eventually(t, "the output is there", func() bool { return len(p.Tail(1)) == 1 })
+	if tail := p.Tail(10); len(tail) != 1 || !strings.HasPrefix(tail[0], "xxxx") || len(tail[0]) > 510 {
+		t.Errorf("the tail is %d lines: %.80q", len(tail), tail)
+	}
+	if lines := p.Tail(0); len(lines) != 0 {
+		t.Errorf("no lines are %q", lines)
+	}
+	p.Kill(job.ExitOperator)
+	if exit := sink.exit(t); len(exit.Tail) != 1 || exit.Reason != job.ExitOperator {
+		t.Errorf("%+v", exit)
+	}
+}
+
+// Children of a worker that hold its output open neither hide its end nor outlive it: the whole group is killed.
+func TestGroupDiesAsOne(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*worker.Process){
+		"killed by the manager": func(p *worker.Process) { p.Kill(job.ExitOperator) },
+		"killed by another":     func(p *worker.Process) { _ = syscall.Kill(p.PID(), syscall.SIGKILL) },
+		"drained":               func(p *worker.Process) { p.Drain(job.ExitIdle) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			p, sink := r.start()
+			o := sink.outcome(t, send(t, p, noLimits(), `{"do":"fork","ms":600000}`)[0])
+			child, err := strconv.Atoi(string(o.Result))
+			if err != nil || !alive(child) {
+				t.Fatalf("no child: %s, %v", o.Result, err)
+			}
+			end(p)
+			sink.exit(t)
+			eventually(t, "the child is gone", func() bool { return !alive(child) })
+		})
+	}
+}
+
+// A worker whose descendant left the group and holds its output is collected all the same.
+func TestDescendantOutsideTheGroup(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	marker := filepath.Join(t.TempDir(), "pid")
+	program := testenv.BuildBinaries(t, "./plugins/sdk/sdktest/misbehave")[0]
+	p, sink := r.startSpec(spec(script(t, fmt.Sprintf("setsid sh -c 'echo $$ > %s; exec sleep 600' &\nexec %s", marker, program))))
+	var pid int
+	eventually(t, "the descendant runs", func() bool {
+		data, _ := os.ReadFile(marker) //nolint:gosec // the test's own file
+		pid, _ = strconv.Atoi(strings.TrimSpace(string(data)))
+		return pid > 0
+	})
+	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+	began := time.Now()
+	p.Kill(job.ExitOperator)
+	sink.exit(t)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// Starts come from goroutines whose threads end; the kernel's parent-death signal follows the thread that forked, and must not
+// kill the children then.
+func TestThreadsThatEndKillNoChild(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	program := testenv.BuildBinaries(t, "./plugins/sdk/sdktest/noop")[0]
+	const n = 8
+	var mu sync.Mutex
+	processes := map[*worker.Process]*recorder{}
+	var starters sync.WaitGroup
+	for range n {
+		starters.Go(func() {
+			runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+			sink := newRecorder()
+			p, err := r.launcher.Start(t.Context(), spec(program), sink)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			processes[p] = sink
+			mu.Unlock()
+		})
+	}
+	starters.Wait()
+	threads := func() int { return len(openDir(t, "/proc/self/task")) }
+	settled := threads()
+	eventually(t, "the threads have ended", func() bool { return threads() <= settled })
+	for p, sink := range processes {
+		if o := sink.outcome(t, send(t, p, noLimits(), `{}`)[0]); o.End != job.Succeeded || !alive(p.PID()) {
+			t.Errorf("worker %d: %+v", p.ID(), o)
+		}
+		p.Kill(job.ExitOperator)
+	}
+	for _, sink := range processes {
+		sink.exit(t)
+	}
+}
+
+func openDir(t *testing.T, dir string) []os.DirEntry {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return entries
+}
+
+// Two hundred starts and kills, some of them while the process starts, leave no process, no socket and no open file. Not in
+// parallel, because open files are the whole program's.
+func TestNothingAddsUp(t *testing.T) {
+	r := newRig(t)
+	program := testenv.BuildBinaries(t, "./plugins/sdk/sdktest/noop")[0]
+	cycle := func(i int) {
+		sink := newRecorder()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		hurried := i%4 == 3
+		if hurried {
+			time.AfterFunc(time.Duration(i)*100*time.Microsecond, cancel)
+		}
+		p, err := r.launcher.Start(ctx, spec(program), sink)
+		if err != nil {
+			if !hurried {
+				t.Error(err)
+			}
+			return
+		}
+		if i%2 == 0 {
+			send(t, p, noLimits(), `{}`)
+		}
+		p.Kill(job.ExitOperator)
+		sink.exit(t)
+		if s := state(p.PID()); s != "" {
+			t.Errorf("process %d is in state %s", p.PID(), s)
+		}
+	}
+	cycle(0)
+	before := len(openFiles(t, os.Getpid()))
+	const cycles, abreast = 200, 4
+	var starters sync.WaitGroup
+	for range abreast {
+		starters.Go(func() {
+			for i := range cycles / abreast {
+				cycle(i)
+			}
+		})
+	}
+	starters.Wait()
+	r.noSockets()
+	eventually(t, "the open files are as many as before", func() bool { return len(openFiles(t, os.Getpid())) <= before })
+}
+
+// A manager that dies by SIGKILL leaves no worker.
+func TestDeadManagerLeavesNoWorker(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := testenv.BuildBinaries(t, "./plugins/sdk/sdktest/misbehave")[0]
+	// Without the kernel's help as well: of the shell between, the worker is a child that has only its lifeline.
+	indirect := script(t, program+"; :")
+	for name, command := range map[string]string{"child": program, "grandchild": indirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			manager := exec.CommandContext(t.Context(), self, testenv.ShortDir(t), command) //nolint:gosec // ourselves
+			manager.Env = append(os.Environ(), roleVariable+"="+roleManager)
+			manager.Stderr = os.Stderr
+			output, err := manager.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := manager.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var pids []int
+			lines := bufio.NewScanner(output)
+			for range 3 {
+				if !lines.Scan() {
+					t.Fatal("the manager printed no more processes")
+				}
+				pid, err := strconv.Atoi(lines.Text())
+				if err != nil {
+					t.Fatal(err)
+				}
+				pids = append(pids, pid)
+				pids = append(pids, childrenOf(t, pid)...)
+			}
+			began := time.Now()
+			if err := manager.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = manager.Wait() // it was killed
+			eventually(t, "the workers are gone", func() bool { return !slices.ContainsFunc(pids, alive) })
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("they were gone after %s", took)
+			}
+		})
+	}
+}
+
+func childrenOf(t *testing.T, pid int) []int {
+	t.Helper()
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for field := range strings.FieldsSeq(string(data)) {
+		child, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, child)
+	}
+	return pids
+}

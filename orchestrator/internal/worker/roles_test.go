@@ -1,0 +1,85 @@
+package worker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/worker"
+	"github.com/drover-jobs/drover/plugins/sdk"
+)
+
+// The programs that the test binary can be.
+const (
+	roleManager = "manager"
+	// Workers.
+	roleRefuses     = "refuses"      // Configure returns an error
+	roleHangs       = "hangs"        // Configure never returns
+	roleDiesInStart = "dies"         // exits while it is configured
+	roleNeverCloses = "never-closes" // Close never returns
+	roleCountsSlots = "slots"        // returns what it was configured with
+)
+
+// serve is the main function of the workers.
+func serve(role string) {
+	never := make(chan struct{})
+	var config sdk.Config
+	sdk.Serve(sdk.Worker{
+		Name: "flawed",
+		Configure: func(_ context.Context, c sdk.Config) error {
+			config = c
+			switch role {
+			case roleRefuses:
+				return fmt.Errorf("the option color is missing in %s: say red or blue", c.Options)
+			case roleHangs:
+				<-never
+			case roleDiesInStart:
+				fmt.Fprintln(os.Stderr, "no space left on the disk")
+				os.Exit(7)
+			}
+			return nil
+		},
+		Close: func() error {
+			if role == roleNeverCloses {
+				<-never
+			}
+			return nil
+		},
+	}, func(context.Context, json.RawMessage) (any, error) {
+		return map[string]any{"queue": config.Queue, "slots": config.Slots, "manager": config.Manager}, nil
+	})
+}
+
+// manage starts workers of a program, prints their process numbers, and waits for SIGTERM or, as the test wants it, SIGKILL.
+// Its arguments are the directory for sockets and the program.
+func manage(arguments []string) int {
+	launcher, err := worker.NewLauncher(arguments[0], slog.New(slog.DiscardHandler))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- launcher.Run(ctx) }()
+	const workers = 3
+	for range workers {
+		p, err := launcher.Start(ctx, worker.Spec{Plugin: "misbehave", Command: arguments[1:], Slots: 8, StartTimeout: time.Minute}, newRecorder())
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		p.Send(order(`{"do":"sleep","ms":600000}`), noLimits())
+		fmt.Fprintln(os.Stdout, p.PID())
+	}
+	if err := <-ended; !errors.Is(err, nil) {
+		return 1
+	}
+	return 0
+}
