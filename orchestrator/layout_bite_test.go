@@ -44,11 +44,18 @@ func TestLayoutRulesBite(t *testing.T) {
 		{name: "stage knows the wiring", path: "orchestrator/internal/worker", imports: []string{"orchestrator"}, want: "never knows its siblings"},
 		{name: "wiring, sound", path: "orchestrator", imports: []string{"orchestrator/internal/pool", "protocol/client"}},
 		{name: "wiring knows a worker", path: "orchestrator", imports: []string{"plugins/push"}, want: "separate programs"},
-		{name: "main, sound", path: "orchestrator/cmd/droverd", imports: []string{"orchestrator"}},
+		{name: "main, sound", path: "orchestrator/cmd/droverd", imports: []string{"configs", "orchestrator"}},
+		{name: "configurations, sound", path: "configs"},
+		{name: "configurations know who reads them", path: "configs", imports: []string{"orchestrator"}, want: "only holds text"},
 		{name: "main knows a stage", path: "orchestrator/cmd/droverd", imports: []string{"orchestrator/internal/pool"}, want: "nothing else"},
 		{name: "unlisted command", path: "orchestrator/cmd/other", want: "no folder of the layout"},
 		{name: "new top folder", path: "tools", want: "no folder of the layout"},
 		{name: "test support in code", path: "protocol/client", imports: []string{testSupport}, want: "outside of a _test.go file"},
+		{name: "intake speaks to asynq", path: "orchestrator/internal/intake", change: imports("github.com/hibiken/asynq")},
+		{name: "controller speaks to asynq", path: "orchestrator/internal/controller", change: imports("github.com/hibiken/asynq"), want: "only intake speaks to asynq"},
+		{name: "pool starts processes", path: "orchestrator/internal/pool", change: imports("github.com/hashicorp/go-plugin/runner"), want: "only worker starts processes"},
+		{name: "client holds a miniredis", path: "protocol/client", change: imports("github.com/alicebob/miniredis/v2"), want: "only the embedded broker"},
+		{name: "manager has a prompt", path: "orchestrator", change: imports("github.com/chzyer/readline"), want: "only the console"},
 		{name: "no comment", path: "protocol/task", change: func(p *pkg) { p.documented = false }, want: "no package comment"},
 		{name: "no comment, generated", path: "protocol/task", change: func(p *pkg) { p.documented, p.generated = false, true }},
 		{name: "no code at all", path: "orchestrator", change: func(p *pkg) { p.documented, p.name = false, "" }},
@@ -78,6 +85,11 @@ func TestLayoutRulesBite(t *testing.T) {
 			}
 		})
 	}
+}
+
+// imports adds third parties' packages to the code of a package.
+func imports(foreign ...string) func(*pkg) {
+	return func(p *pkg) { p.foreign = foreign }
 }
 
 // A file or folder that is not prescribed is found, and the prescribed and hidden ones are left alone.

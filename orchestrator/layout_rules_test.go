@@ -28,6 +28,10 @@ func folderRules() []folderRule {
 			why: "the agreement between processes stands alone",
 		},
 		{
+			folder: "configs",
+			why:    "it only holds text",
+		},
+		{
 			folder: "plugins/sdk/...", may: []string{"plugins/sdk/...", "protocol/..."},
 			why: "the SDK is what other people's workers are built on",
 		},
@@ -60,16 +64,44 @@ func folderRules() []folderRule {
 		{
 			folder:   "orchestrator",
 			may:      []string{"orchestrator/internal/...", "protocol/..."},
-			testsMay: []string{"plugins/sdk/..."},
+			testsMay: []string{"configs", "plugins/sdk/..."},
 			why:      "it wires the stages of a manager, and workers are separate programs",
 		},
 		{
-			folder: "orchestrator/cmd/droverd", may: []string{"orchestrator"},
+			folder: "orchestrator/cmd/droverd", may: []string{"configs", "orchestrator"},
 			why: "main holds flags, signals and the exit code, nothing else",
 		},
 		{
 			folder: "orchestrator/cmd/drover-bench", may: []string{"orchestrator", "plugins/sdk", "protocol/..."},
 			why: "the benchmark is a manager, a worker and a client in one program",
+		},
+	}
+}
+
+// An owner is the only one whose code (not: whose tests) imports a third party's module.
+type owner struct {
+	module  string
+	folders []string
+	why     string
+}
+
+func owners() []owner {
+	return []owner{
+		{
+			module: "github.com/hibiken/asynq", folders: []string{"orchestrator/internal/intake", "orchestrator/cmd/drover-bench"},
+			why: "only intake speaks to asynq, and the benchmark compares with it",
+		},
+		{
+			module: "github.com/hashicorp/go-plugin", folders: []string{"orchestrator/internal/worker/...", "plugins/sdk/..."},
+			why: "only worker starts processes, and only the SDK is one",
+		},
+		{
+			module: "github.com/alicebob/miniredis", folders: []string{"orchestrator/internal/embedded/..."},
+			why: "only the embedded broker is one",
+		},
+		{
+			module: "github.com/chzyer/readline", folders: []string{"console/..."},
+			why: "only the console has a prompt",
 		},
 	}
 }
@@ -87,6 +119,7 @@ type pkg struct {
 	generated   bool // all its code is: the comment would have to stand in a .proto file
 	imports     []string
 	testImports []string
+	foreign     []string // packages of third parties, imported outside of tests
 	testFiles   bool
 	checksLeaks bool // a TestMain calls goleak.VerifyTestMain
 }
@@ -108,6 +141,7 @@ func checkLayout(rules []folderRule, packages []pkg) []string {
 		if slices.Contains(p.imports, testSupport) {
 			add("%s imports %s outside of a _test.go file", p.path, testSupport)
 		}
+		breaches = append(breaches, checkForeign(p)...)
 		at := slices.IndexFunc(rules, func(r folderRule) bool { return matches(r.folder, p.path) })
 		if at < 0 {
 			add("%s lies in no folder of the layout", p.path)
@@ -136,6 +170,19 @@ func checkImports(rule folderRule, p pkg) []string {
 	for _, imported := range p.testImports {
 		if !allowed(imported, append(rule.testsMay, testSupport)...) {
 			breaches = append(breaches, fmt.Sprintf("a test of %s imports %s: %s", p.path, imported, rule.why))
+		}
+	}
+	return breaches
+}
+
+func checkForeign(p pkg) []string {
+	var breaches []string
+	for _, imported := range p.foreign {
+		for _, o := range owners() {
+			owns := slices.ContainsFunc(o.folders, func(folder string) bool { return matches(folder, p.path) })
+			if !owns && (imported == o.module || strings.HasPrefix(imported, o.module+"/")) {
+				breaches = append(breaches, fmt.Sprintf("%s imports %s: %s", p.path, imported, o.why))
+			}
 		}
 	}
 	return breaches

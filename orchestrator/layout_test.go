@@ -56,6 +56,7 @@ func loadPackages(t *testing.T) []pkg {
 			path: strings.TrimPrefix(l.ImportPath, module), documented: l.Doc != "",
 			imports: ours(l.Imports), testImports: ours(slices.Concat(l.TestImports, l.XTestImports)),
 		}
+		p.foreign = slices.DeleteFunc(slices.Clone(l.Imports), func(i string) bool { return strings.HasPrefix(i, module) })
 		if len(l.GoFiles) > 0 {
 			p.name = l.Name
 		}
