@@ -59,7 +59,7 @@ func (r *Response) Check(now time.Time) error {
 	if r.Status >= 200 && r.Status <= 299 || r.NotModified() {
 		return nil
 	}
-	message := fmt.Sprintf("%s answers %d %s", redact(r.URL), r.Status, http.StatusText(r.Status))
+	message := fmt.Sprintf("%s answers %d %s", Redact(r.URL), r.Status, http.StatusText(r.Status))
 	if name := r.Challenge(); name != "" {
 		message += ": " + name
 	}
@@ -118,10 +118,11 @@ func looksLikeFeed(lower []byte) bool {
 	return false
 }
 
-func redact(text string) string {
-	u, err := url.Parse(text)
+// Redact returns an address without its password, for people and logs.
+func Redact(address string) string {
+	u, err := url.Parse(address)
 	if err != nil {
-		return text
+		return address
 	}
 	return u.Redacted()
 }

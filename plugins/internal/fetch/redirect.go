@@ -36,6 +36,24 @@ func ParseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
+// Canonical spells an address the one way by which a store knows it: scheme and host in lower case, no default port, no
+// fragment, a slash for an empty path. u is not changed.
+func Canonical(u *url.URL) string {
+	c := *u
+	c.Scheme = strings.ToLower(c.Scheme)
+	c.Host = strings.ToLower(c.Host)
+	if c.Scheme == "http" {
+		c.Host = strings.TrimSuffix(c.Host, ":80")
+	} else {
+		c.Host = strings.TrimSuffix(c.Host, ":443")
+	}
+	c.Fragment, c.RawFragment = "", ""
+	if c.Path == "" {
+		c.Path = "/"
+	}
+	return c.String()
+}
+
 func checkURL(u *url.URL) error {
 	switch strings.ToLower(u.Scheme) {
 	case "http", "https":
