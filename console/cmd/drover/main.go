@@ -19,7 +19,7 @@ import (
 )
 
 // version is set when the program is built: go build -ldflags '-X main.version=...'.
-var version string //nolint:gochecknoglobals // the linker can set nothing else
+var version string
 
 func main() { os.Exit(run()) }
 

@@ -127,8 +127,7 @@ func startManager(t *testing.T, droverd, worker, dir string) string {
 			}
 		case <-time.After(stopTime):
 			_ = cmd.Process.Kill() // as above
-			<-ended
-			t.Error("the manager did not stop in time")
+			t.Errorf("the manager did not stop in time: %v", <-ended)
 		}
 		if text, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
 			t.Logf("the manager's log:\n%s", text)

@@ -29,14 +29,15 @@ func now() time.Time { return time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC) }
 
 // fakeClient is a client whose tasks lie in memory.
 type fakeClient struct {
-	mu      sync.Mutex
-	tasks   map[task.ID]*task.Task
-	err     error           // of every call
-	schema  string          // a field that a payload must not have
-	events  []client.Update // before the ends
-	payload json.RawMessage // of the last submit
-	options client.Options  // of the last submit
-	next    *task.Task      // what the next submit becomes
+	mu        sync.Mutex
+	tasks     map[task.ID]*task.Task
+	err       error           // of every call
+	followErr error           // of Subscribe
+	schema    string          // a field that a payload must not have
+	events    []client.Update // before the ends
+	payload   json.RawMessage // of the last submit
+	options   client.Options  // of the last submit
+	next      *task.Task      // what the next submit becomes
 }
 
 var _ client.Client = (*fakeClient)(nil)
@@ -97,6 +98,10 @@ func (f *fakeClient) Subscribe(ctx context.Context, ids []task.ID, options ...cl
 					return
 				}
 			}
+		}
+		if f.followErr != nil {
+			yield(client.Update{}, f.followErr)
+			return
 		}
 		open := false
 		for _, id := range ids {

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,7 +62,7 @@ func (f *follower) run(ctx context.Context) error {
 			switch {
 			case !more:
 				return f.finish(ctx, own)
-			case u.err != nil && own.Err() != nil:
+			case u.err != nil && (own.Err() != nil || f.ranOut(u.err)):
 				return f.leave(ctx)
 			case u.err != nil:
 				return u.err
@@ -114,6 +115,11 @@ func (f *follower) take(u client.Update) error {
 	default:
 		return nil
 	}
+}
+
+// ranOut reports whether an error says that the patience is over: the manager knows the deadline too, and may be first.
+func (f *follower) ranOut(err error) bool {
+	return f.patience > 0 && errors.Is(err, context.DeadlineExceeded)
 }
 
 func (f *follower) settle(id task.ID, code Code) {

@@ -3,6 +3,7 @@ package command_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,17 @@ func TestWaitTimesOut(t *testing.T) {
 	code, out, errs := newConsole(running()).run(t.Context(), "submit", "feed-pull", "--wait=20ms")
 	if code != command.TimeRanOut || out != "feed-pull:running\n" || !strings.Contains(errs, "drover wait feed-pull:running") {
 		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+}
+
+// The manager's clock may be ahead: its word that the time ran out is as good as our own.
+func TestManagerTimesOut(t *testing.T) {
+	t.Parallel()
+	c := newConsole(running())
+	c.tasks.followErr = fmt.Errorf("follow tasks: %w", context.DeadlineExceeded)
+	code, out, _ := c.run(t.Context(), "wait", "feed-pull:running", "--timeout", "1h")
+	if code != command.TimeRanOut || out != "feed-pull:running\n" {
+		t.Errorf("exit %d, %q", code, out)
 	}
 }
 
