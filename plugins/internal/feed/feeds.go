@@ -33,7 +33,7 @@ type Feed struct {
 	CheckedAt time.Time
 	// ReadAt is when a pull last gave a feed or heard that it had not changed.
 	ReadAt time.Time
-	// FullAt is when the feed was last asked for without conditions.
+	// FullAt is when a whole body last came, or was last asked for without conditions.
 	FullAt time.Time
 	// NextFetch is when the feed is due; zero for a feed that is gone.
 	NextFetch time.Time

@@ -111,8 +111,8 @@ func (f *Feed) Apply(p *Pull, policy Policy) (moveTo string) {
 		return ""
 	}
 	f.CheckedAt = p.At
-	if p.Unconditional && p.Answer != Failed {
-		f.FullAt = p.At
+	if p.Unconditional && p.Answer != Failed || p.Answer == Read || p.Answer == SameBody {
+		f.FullAt = p.At // a body that came in spite of conditions proves as much as one that came without
 	}
 	switch p.Answer {
 	case Failed:

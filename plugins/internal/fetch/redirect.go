@@ -89,11 +89,11 @@ func (c *Client) follow(ctx context.Context, target *url.URL, req Request) (*Res
 		hops = append(hops, Hop{From: target.String(), Status: answer.StatusCode})
 		if len(hops) > c.cfg.MaxRedirects {
 			return nil, fault.New(fault.Unreachable, "%s redirects more than %d times, the last time to %s",
-				hops[0].From, c.cfg.MaxRedirects, location)
+				Redact(hops[0].From), c.cfg.MaxRedirects, Redact(location))
 		}
 		next, err := target.Parse(strings.TrimSpace(location))
 		if err != nil {
-			return nil, fault.New(fault.Unreachable, "%s redirects to %q, which is not an address", target.Redacted(), location)
+			return nil, fault.New(fault.Unreachable, "%s redirects to %q, which is not an address", target.Redacted(), Redact(location))
 		}
 		if err := checkURL(next); err != nil {
 			return nil, fault.New(fault.From(err).Kind, "redirected from %s: %s", target.Redacted(), fault.From(err).Message)

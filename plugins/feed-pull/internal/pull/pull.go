@@ -95,7 +95,7 @@ func judge(trip *feed.Pull, response *fetch.Response, known feed.Feed, force boo
 		trip.Answer, trip.ErrorKind, trip.ErrorText = feed.GoneAnswer, fault.HTTPStatus.String(), "the server says that the feed is gone (410)"
 		return nil
 	case response.NotModified() && trip.Unconditional:
-		return fault.New(fault.HTTPStatus, "%s answers 304 Not Modified to a request without conditions", response.URL)
+		return fault.New(fault.HTTPStatus, "%s answers 304 Not Modified to a request without conditions", fetch.Redact(response.URL))
 	}
 	if err := response.Check(time.Now()); err != nil {
 		return err
