@@ -42,10 +42,10 @@ func expectations() []expectation {
 
 // pulled is what feed-pull returns, as far as it is shown.
 type pulled struct {
-	Status     string            `json:"status"`
-	NewEntries int               `json:"new_entries"`
-	Title      string            `json:"title"`
-	Warnings   []json.RawMessage `json:"warnings"`
+	Status     string   `json:"status"`
+	NewEntries int      `json:"new_entries"`
+	Title      string   `json:"title"`
+	Warnings   []string `json:"warnings"`
 }
 
 // pullAll submits every address, shows each end as it comes, and returns all that differs from what check expects.
@@ -62,6 +62,7 @@ func (d *demo) pullAll(ctx context.Context, all []expectation, check func(expect
 	}
 	d.tell.row(screen.Plain, "ADDRESS", "STATE", "RESULT", "ENTRIES", "TIME", "WHAT IT IS")
 	var wrong []error
+	var remarks []string
 	for update, err := range d.manager.tasks.Subscribe(ctx, ids) {
 		if err != nil {
 			return fmt.Errorf("wait for the pulls: %w", err)
@@ -71,14 +72,34 @@ func (d *demo) pullAll(ctx context.Context, all []expectation, check func(expect
 			return fmt.Errorf("an answer about %s that nobody expects", update.ID)
 		}
 		delete(about, update.ID)
+		remarks = append(remarks, remark(e, update.Ended)...)
 		if err := d.showPull(e, update.Ended, check); err != nil {
 			wrong = append(wrong, fmt.Errorf("%s: %w", e.path, err))
 		}
+	}
+	for _, line := range remarks {
+		d.tell.say("%s", line)
 	}
 	if len(about) > 0 {
 		wrong = append(wrong, fmt.Errorf("%d pulls never ended", len(about)))
 	}
 	return errors.Join(wrong...)
+}
+
+// remark is what a pull says beside its numbers: why it failed, or what its feed lost.
+func remark(e expectation, t *task.Task) []string {
+	if t.State != task.Completed {
+		return []string{fmt.Sprintf("%s: %s", e.path, reason(t))}
+	}
+	var result pulled
+	if json.Unmarshal(t.Result, &result) != nil {
+		return nil // showPull says so
+	}
+	lines := make([]string, len(result.Warnings))
+	for i, warning := range result.Warnings {
+		lines[i] = fmt.Sprintf("%s: %s", e.path, warning)
+	}
+	return lines
 }
 
 func (d *demo) showPull(e expectation, t *task.Task, check func(expectation, *task.Task, pulled) error) error {
@@ -88,14 +109,10 @@ func (d *demo) showPull(e expectation, t *task.Task, check func(expectation, *ta
 			return fmt.Errorf("read the result %.200s: %w", t.Result, err)
 		}
 	}
-	row := []string{e.path, t.State.String(), result.Status, "", screen.Duration(t.Run), e.shows}
+	row := []string{e.path, t.State.String(), result.Status, fmt.Sprintf("%d new", result.NewEntries), screen.Duration(t.Run), e.shows}
 	paint := screen.Good
-	if t.State == task.Completed {
-		row[3] = fmt.Sprintf("%d new", result.NewEntries)
-	} else {
-		paint = screen.Warn
-		row[2] = "-"
-		row[5] = reason(t)
+	if t.State != task.Completed {
+		paint, row[2], row[3] = screen.Warn, faultKind(t), ""
 	}
 	d.tell.row(paint, row...)
 	return check(e, t, result)
@@ -144,6 +161,13 @@ func (d *demo) waitFor(ctx context.Context, id task.ID, patience time.Duration) 
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return client.Wait(ctx, d.manager.tasks, id)
+}
+
+func faultKind(t *task.Task) string {
+	if t.Fault == nil {
+		return ""
+	}
+	return t.Fault.Kind.String()
 }
 
 // reason is a task's last failure in words.

@@ -40,20 +40,24 @@ type demo struct {
 }
 
 // Run shows and checks everything. The error says what was not as it should be; nil is a proof.
-func Run(ctx context.Context, o Options) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, longest)
-	defer cancel()
+func Run(ctx context.Context, o Options) error {
 	dir, err := os.MkdirTemp("", "drv")
 	if err != nil {
 		return fmt.Errorf("make a directory for the demonstration: %w", err)
 	}
 	d := &demo{options: o, tell: &teller{out: o.Out, style: screen.Style{Colour: o.Colour}}}
 	began := time.Now()
-	if err := d.onSite(ctx, placesIn(dir)); err != nil {
+	limited, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	err = d.onSite(limited, placesIn(dir))
+	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("%w\nthe manager's files are kept in %s", err, dir)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		return fmt.Errorf("remove the demonstration's directory: %w", err)
+	}
+	if err != nil {
+		return context.Cause(ctx)
 	}
 	fmt.Fprintf(o.Out, "\nAll of it held, in %s. Next: make run, and in another terminal bin/drover help.\n", screen.Duration(time.Since(began)))
 	return nil

@@ -22,7 +22,11 @@ func (t *teller) begin(format string, args ...any) {
 
 // say writes a line of the step.
 func (t *teller) say(format string, args ...any) {
-	fmt.Fprintf(t.out, "   %s\n", screen.Clean(fmt.Sprintf(format, args...)))
+	text := screen.Clean(fmt.Sprintf(format, args...))
+	if text != "" {
+		text = "   " + text
+	}
+	fmt.Fprintln(t.out, text)
 }
 
 // proved writes what has been checked.
@@ -32,7 +36,7 @@ func (t *teller) proved(format string, args ...any) {
 
 // row writes a row of the table of feeds.
 func (t *teller) row(state screen.Paint, cells ...string) {
-	widths := []int{17, 12, 10, 8, 8, 44}
+	widths := []int{15, 10, 13, 8, 7, 40}
 	fmt.Fprint(t.out, "  ")
 	for i, width := range widths {
 		text := screen.Cut(screen.Clean(cells[i]), width)

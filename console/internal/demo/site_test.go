@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"encoding/json"
 	"io"
 	"net/http"
 	"strings"
@@ -82,7 +81,7 @@ func TestSite(t *testing.T) {
 func TestChecks(t *testing.T) {
 	t.Parallel()
 	good := expectation{entries: 2, title: "A", warns: true}
-	sound := pulled{Status: "new", NewEntries: 2, Title: "A", Warnings: []json.RawMessage{nil}}
+	sound := pulled{Status: "new", NewEntries: 2, Title: "A", Warnings: []string{"x"}}
 	bad := expectation{fault: fault.WrongContent}
 	done := &task.Task{State: task.Completed}
 	dead := func(k fault.Kind, message string) *task.Task {
