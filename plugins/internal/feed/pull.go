@@ -125,6 +125,7 @@ func (f *Feed) Apply(p *Pull, policy Policy) (moveTo string) {
 		f.State, f.NextFetch = Gone, time.Time{}
 		f.ErrorKind, f.ErrorText = p.ErrorKind, p.ErrorText
 		return ""
+	case Read, NotModified, SameBody:
 	}
 	f.State, f.ReadAt, f.NextFetch = Active, p.At, p.At.Add(policy.Interval)
 	f.Failures, f.PenaltyUntil, f.ErrorKind, f.ErrorText = 0, time.Time{}, "", ""

@@ -127,10 +127,10 @@ func startsTag(text []byte) bool {
 	if len(text) < 2 {
 		return false
 	}
-	switch c := text[1]; {
-	case c == '!' || c == '?' || c == '_' || c == ':':
+	switch c := text[1]; c {
+	case '!', '?', ':':
 		return true
-	case c == '/':
+	case '/':
 		return len(text) > 2 && nameStart(text[2])
 	default:
 		return nameStart(c)

@@ -56,7 +56,7 @@ func TestFormats(t *testing.T) {
 			"title":"A post","authors":[{"name":"Ann"}],"date_published":"2026-03-02T10:00:00+01:00","summary":"short","content_html":"<p>long</p>"}]}`,
 	} {
 		doc := read(t, body)
-		if doc.Type != name && !(name == "json 1.1" && strings.HasPrefix(doc.Type, "json")) {
+		if !strings.HasPrefix(doc.Type, strings.TrimSuffix(name, " 1.1")) {
 			t.Errorf("%s: type %q", name, doc.Type)
 		}
 		if doc.Title != "T" || doc.SiteURL != "https://example.com/" || len(doc.Entries) != 1 || len(doc.Warnings) > 0 {
@@ -87,7 +87,7 @@ func TestRepairs(t *testing.T) {
 		"escaped once":            {"&amp;lt;b&amp;gt;", "&lt;b&gt;"},
 	} {
 		doc := read(t, rssHead+"<item><title>"+c.in+"</title><guid>x</guid></item>"+items(1, 2)+rssTail)
-		if len(doc.Entries) != 3 || doc.Entries[0].Title != strings.ReplaceAll(c.want, " ", " ") {
+		if len(doc.Entries) != 3 || doc.Entries[0].Title != c.want {
 			t.Errorf("%s: %d entries, title %q, want %q (%v)", name, len(doc.Entries), doc.Entries[0].Title, c.want, doc.Warnings)
 		}
 	}

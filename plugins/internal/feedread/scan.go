@@ -150,7 +150,7 @@ func findItems(text []byte, root rootTag) []span {
 	open := false
 	for _, m := range pattern.FindAllSubmatchIndex(visible, -1) {
 		name := string(visible[m[4]:m[5]])
-		if p, _, ok := strings.Cut(name, ":"); ok && !(prefixed && p == prefix) && p != "rss" && p != "atom" {
+		if p, _, ok := strings.Cut(name, ":"); ok && (!prefixed || p != prefix) && p != "rss" && p != "atom" {
 			continue // an item of another vocabulary
 		}
 		end := m[0] + tagEnd(visible[m[0]:])

@@ -30,7 +30,13 @@ func serve(t *testing.T, cfg fetch.Config, handler http.HandlerFunc) (*fetch.Cli
 	return client, server.URL
 }
 
-func wantFault(t *testing.T, err error, kind fault.Kind, parts ...string) *fault.Fault {
+func wantFault(t *testing.T, err error, kind fault.Kind, parts ...string) {
+	t.Helper()
+	_ = theFault(t, err, kind, parts...)
+}
+
+// theFault is wantFault for a test that looks further.
+func theFault(t *testing.T, err error, kind fault.Kind, parts ...string) *fault.Fault {
 	t.Helper()
 	var f *fault.Fault
 	if !errors.As(err, &f) {
@@ -130,7 +136,7 @@ func TestGuard(t *testing.T) {
 	defer closed.Close()
 	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "[::1]", "0.0.0.0", "169.254.169.254", "10.1.2.3", "[fe80::1]", "100.64.0.1"} {
 		_, err := closed.Get(t.Context(), fetch.Request{URL: "http://" + host + ":" + port + "/x"})
-		f := wantFault(t, err, fault.Refused, "allow_networks")
+		f := theFault(t, err, fault.Refused, "allow_networks")
 		if !f.Permanent {
 			t.Errorf("%s: the refusal is not permanent", host)
 		}
@@ -233,7 +239,7 @@ func TestStatusFaults(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := wantFault(t, resp.Check(now), fault.HTTPStatus, c.want)
+			f := theFault(t, resp.Check(now), fault.HTTPStatus, c.want)
 			if (f.RetryAfter == nil) != (c.wantRetry == nil) || f.RetryAfter != nil && *f.RetryAfter != *c.wantRetry {
 				t.Errorf("retry after %v, want %v", f.RetryAfter, c.wantRetry)
 			}
@@ -254,7 +260,7 @@ func TestUnreachable(t *testing.T) {
 	dead := httptest.NewServer(http.NotFoundHandler())
 	dead.Close()
 	_, err = client.Get(t.Context(), fetch.Request{URL: strings.Replace(dead.URL, "http://", "http://me:secret@", 1)})
-	if f := wantFault(t, err, fault.Unreachable, "does not answer"); strings.Contains(f.Message, "secret") {
+	if f := theFault(t, err, fault.Unreachable, "does not answer"); strings.Contains(f.Message, "secret") {
 		t.Errorf("the password is in %q", f.Message)
 	}
 }

@@ -54,7 +54,7 @@ func (r *Response) Moved() string {
 
 // read takes the body off the wire and decompresses it.
 func (c *Client) read(answer *http.Response, body io.ReadCloser, target *url.URL) (*Response, error) {
-	defer body.Close() //nolint:errcheck // all that matters has been read
+	defer body.Close()
 	resp := &Response{URL: target.String(), Status: answer.StatusCode, Header: answer.Header}
 	maxWire, maxBody := c.cfg.MaxWire, c.cfg.MaxBody
 	failed := answer.StatusCode < 200 || answer.StatusCode > 299

@@ -59,11 +59,7 @@ func (k Key) level() Level {
 
 // lasting is true for a key that outlives an edit of the entry.
 func (k Key) lasting() bool {
-	switch k.level() {
-	case GuidURL, Guid, GuidAnyScheme, URL, GuidAnyHost, URLAnyHost:
-		return true
-	}
-	return false
+	return slices.Contains([]Level{GuidURL, Guid, GuidAnyScheme, URL, GuidAnyHost, URLAnyHost}, k.level())
 }
 
 // Merge says how the keys that a store keeps with an entry change when the entry comes again. Addresses and guids are kept for

@@ -158,8 +158,9 @@ func witness(level Level, e *feed.Entry, k *Known) bool {
 		return !twoGuids && (sameTitle || sameDate)
 	case Text:
 		return guid == "" && k.GUID == "" && addressOf(e) == "" && !k.HasURL
+	default:
+		return true
 	}
-	return true
 }
 
 // headlineGuid is true when the guid is made of the title.

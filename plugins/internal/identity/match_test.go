@@ -57,11 +57,11 @@ func (m *memory) pull(t testing.TB, entries []feed.Entry) (fresh int, ids []int6
 
 func day(n int) time.Time { return time.Date(2026, 3, n, 10, 0, 0, 0, time.UTC) }
 
-// series makes entries from to to with a function for each.
-func series(from, to int, make func(i int) feed.Entry) []feed.Entry {
+// series is one entry for each number.
+func series(from, to int, entry func(i int) feed.Entry) []feed.Entry {
 	var out []feed.Entry
 	for i := from; i <= to; i++ {
-		out = append(out, make(i))
+		out = append(out, entry(i))
 	}
 	return out
 }

@@ -88,7 +88,7 @@ func (w *entryWriter) load(ctx context.Context, entries []feed.Entry) ([]identit
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err says what matters
+	defer rows.Close()
 	w.known = make(map[int64]*knownEntry)
 	var known []identity.Known
 	for rows.Next() {

@@ -24,7 +24,7 @@ func (s *Store) entries(ctx context.Context, feedID int64, limit int) ([]feed.St
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err says what matters
+	defer rows.Close()
 	var out []feed.Stored
 	for rows.Next() {
 		var (
@@ -68,7 +68,7 @@ func (s *Store) log(ctx context.Context, feedID int64, limit int) ([]feed.LogRow
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close() //nolint:errcheck // rows.Err says what matters
+	defer rows.Close()
 	var out []feed.LogRow
 	for rows.Next() {
 		var (
