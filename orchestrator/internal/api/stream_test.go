@@ -199,8 +199,12 @@ func TestVanishingPeers(t *testing.T) {
 	}
 	wait := fmt.Sprintf(`{"id":%q}`, s.ID)
 	head := "POST " + apiv1connect.TaskServiceWaitProcedure + " HTTP/1.1\r\nHost: drover\r\nContent-Type: application/json\r\nContent-Length: "
+	subscribe := fmt.Sprintf(`{"ids":[%q]}`, s.ID)
+	chunk := string(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(subscribe)))) + subscribe
+	chunked := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: drover\r\nContent-Type: application/connect+json\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n",
+		apiv1connect.TaskServiceSubscribeProcedure, len(chunk), chunk)
 	for _, sent := range []string{
-		"", "POST", head, head + "5\r\n\r\n{", fmt.Sprintf("%s%d\r\n\r\n%s", head, len(wait), wait), "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		chunked + "0\r\n\r\n", chunked, "", "POST", head, head + "5\r\n\r\n{", fmt.Sprintf("%s%d\r\n\r\n%s", head, len(wait), wait), "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00\xff\xff",
 	} {
 		conn, err := net.Dial("unix", w.socket)
@@ -210,7 +214,7 @@ func TestVanishingPeers(t *testing.T) {
 		if _, err := io.WriteString(conn, sent); err != nil {
 			t.Errorf("write: %v", err)
 		}
-		if strings.HasSuffix(sent, wait) {
+		if strings.HasSuffix(sent, wait) || sent == chunked+"0\r\n\r\n" {
 			eventually(t, "it waits", func() bool { return w.waiting() == 1 })
 		}
 		_ = conn.Close()

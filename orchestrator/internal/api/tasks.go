@@ -65,7 +65,6 @@ func (s *tasks) Wait(ctx context.Context, r *apiv1.WaitRequest) (*apiv1.WaitResp
 	if r.GetTimeoutMs() < 0 {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("timeout_ms: %d is negative; 0 waits for ever", r.GetTimeoutMs()))
 	}
-	paceOf(ctx).requestRead()
 	waiting, done := s.waits(ctx)
 	defer done()
 	if ms := min(r.GetTimeoutMs(), maxDelay.Milliseconds()); ms > 0 {
@@ -108,7 +107,6 @@ func (s *tasks) Subscribe(ctx context.Context, r *apiv1.SubscribeRequest, stream
 		options = append(options, client.WithEvents())
 	}
 	p := paceOf(ctx)
-	p.requestRead()
 	waiting, done := s.waits(ctx)
 	defer done()
 	p.beforeSend()

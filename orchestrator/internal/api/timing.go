@@ -15,7 +15,8 @@ type pace struct {
 
 type paceKey struct{}
 
-// timed gives each request limits.body for its body, and its handler the pace in its context.
+// timed gives each request limits.body for its body, and its handler the pace in its context. Once the body has been read
+// to its end the server of net/http forgets the deadline, and the caller may be silent for as long as it likes.
 func (s *Server) timed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.calls.Add(1)
@@ -32,13 +33,6 @@ func paceOf(ctx context.Context) *pace {
 		return p
 	}
 	return &pace{}
-}
-
-// requestRead says that the request has come; from now on the caller may be silent for as long as it likes.
-func (p *pace) requestRead() {
-	if p.conn != nil {
-		_ = p.conn.SetReadDeadline(time.Time{}) // see timed
-	}
 }
 
 // beforeSend gives the caller the time to read what is about to be sent; one that does not is cut off.
