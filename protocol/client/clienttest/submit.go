@@ -51,7 +51,7 @@ func contentIDs(t *suite) {
 // A second submit of work that waits or runs joins it, says in which state it is, and gets its result.
 func joins(t *suite) {
 	ctx := t.limit()
-	p := Payload{Do: "sleep", Value: nonce(), MS: 700}
+	p := Payload{Do: "sleep", Value: nonce(), MS: 1500}
 	first := t.submit(ctx, p)
 	t.until(ctx, first.ID, task.Running)
 	second := t.submit(ctx, p)
