@@ -156,14 +156,14 @@ func (m *manager) stop() {
 
 func (m *manager) socket() string { return filepath.Join(m.dir, "state", "drover.sock") }
 
-// dial returns a client on the manager's socket.
-func (m *manager) dial() client.Client {
-	m.t.Helper()
+// connect returns a client on the manager's socket that lives as long as t.
+func (m *manager) connect(t *testing.T) client.Client {
+	t.Helper()
 	c, err := client.Dial("unix:" + m.socket())
 	if err != nil {
-		m.t.Fatal(err)
+		t.Fatal(err)
 	}
-	m.t.Cleanup(func() { _ = c.Close() })
+	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
