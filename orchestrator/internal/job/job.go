@@ -22,6 +22,9 @@ type Job struct {
 	Submitted time.Time
 	// Pending is since when it could have been taken; Received is when it was.
 	Pending, Received time.Time
+	// Suspect is true for a task that was in a process with others when that died: this time it runs alone in one, so that
+	// it is known whose fault it is.
+	Suspect bool
 	// Deadline is when the run must have ended by the client's wish; zero for none.
 	Deadline time.Time
 

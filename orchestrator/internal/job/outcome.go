@@ -14,7 +14,7 @@ type End int
 const (
 	Succeeded   End = iota + 1 // the worker returned a result
 	Faulted                    // the worker, or the check before it, reported a fault
-	Killed                     // the process died or was killed, and this job is to blame
+	Killed                     // the process died or was killed, and this job is to blame, or may be: see Outcome.Suspect
 	Interrupted                // the run was stopped and nobody is to blame
 	Cancelled                  // stopped on request
 	Returned                   // never began
@@ -29,6 +29,9 @@ type Outcome struct {
 	Started, Ended time.Time
 	// Worker is the number of the worker that ran it; 0 for none.
 	Worker uint64
+	// Suspect is true for a job that was killed with others in its process, of which nobody knows which brought it down. It
+	// costs the task nothing, and the task's next run is one as a suspect.
+	Suspect bool
 }
 
 // Move is where in Redis a job goes.
@@ -47,6 +50,7 @@ type Verdict struct {
 	Move     Move
 	State    task.State    // the task's state afterwards
 	Counters task.Counters // as they are from now on
+	Suspect  bool          // whether the next run is one as a suspect
 	RetryAt  time.Time     // for Retry
 	Reason   string        // for people: the last error; empty when there is none
 	// Record is the terminal record; nil when the task has not ended. It is kept for KeepFor; not at all when that is 0.

@@ -1,9 +1,6 @@
 package pool
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // averages are moving means of what Decide is told.
 type averages struct {
@@ -21,5 +18,3 @@ func meanOf(mean, newest time.Duration) time.Duration {
 
 func (a *averages) ran(d time.Duration)     { a.run = meanOf(a.run, max(1, d)) }
 func (a *averages) started(d time.Duration) { a.start = meanOf(a.start, max(1, d)) }
-
-func joined(lines []string) string { return strings.Join(lines, "\n") }

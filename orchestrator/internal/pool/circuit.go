@@ -7,26 +7,55 @@ const (
 	circuitThreshold = 3
 	firstStartPause  = 100 * time.Millisecond
 	longestPause     = 30 * time.Second
+	// provenAge is from when on a process counts as a good start although it has finished nothing.
+	provenAge = 10 * time.Second
 )
 
-// circuit keeps a program that cannot be started from being started without end. It opens after a few failures; then one
-// start is tried from time to time, and the first that succeeds closes it.
+// circuit keeps a program that cannot be started, or ends before it has done anything, from being started without end.
+//
+//	closed --3 failures in a row--> open --a start succeeds--> closed, on trial --a job finishes--> closed
+//	                                 ^------------the next failure-----------'
+//
+// While it is open one start is tried from time to time. The pauses grow until a process has proven itself.
 type circuit struct {
 	failures int
+	opened   bool
 	reason   string
+	last     time.Time // the latest failure that counted
 	next     time.Time // no start before this
 }
 
-func (c *circuit) open() bool { return c.failures >= circuitThreshold }
+func (c *circuit) open() bool { return c.opened }
 
-func (c *circuit) failed(err error, now time.Time) {
+// failed takes the failure of a start that began some time ago. It reports whether that opened the circuit. Starts that were under
+// way together fail for one reason, and count once.
+func (c *circuit) failed(reason string, began, now time.Time) bool {
+	c.reason = reason
+	if c.failures > 0 && !began.After(c.last) {
+		return false
+	}
 	c.failures++
-	c.reason = err.Error()
+	c.last = now
 	pause := longestPause
 	if shift := c.failures - 1; shift < 16 {
 		pause = min(longestPause, firstStartPause<<shift)
 	}
 	c.next = now.Add(pause)
+	opens := !c.opened && c.failures >= circuitThreshold
+	c.opened = c.opened || opens
+	return opens
 }
 
-func (c *circuit) succeeded() { *c = circuit{} }
+// started takes a start that succeeded. It reports whether that closed the circuit.
+func (c *circuit) started() bool {
+	closes := c.opened
+	c.opened = false
+	return closes
+}
+
+// proven forgets the failures: a process did its work.
+func (c *circuit) proven() {
+	if c.failures > 0 && !c.opened {
+		*c = circuit{}
+	}
+}

@@ -7,51 +7,65 @@ import (
 
 // Load is all that the number of processes is decided from.
 type Load struct {
-	Ready, Starting int // processes
-	Min, Max, Slots int // settings
-	Waiting         int // jobs in the buffer
-	Running         int // jobs in processes
+	Ready, Starting int // processes that take jobs, and that will
+	Leaving         int // processes that take no more jobs and are still there
+	Capacity        int // slots of the ready and the starting processes together
+	Min, Max, Slots int // settings; Slots are those of a process that is started now
+	Waiting         int // jobs in the buffer; one that needs a process of its own counts as Slots
+	Running         int // jobs in ready processes; one that has its process for itself counts as all its slots
 	// MeanRun is the mean time of a run; 0 when none has ended yet.
 	MeanRun time.Duration
 	// StartCost is how long a process takes to be ready; 0 when none has started yet.
 	StartCost time.Duration
+	// Stalled is for how long jobs have waited without one of them being given to a process.
+	Stalled time.Duration
 }
 
 // Decision is what to do about the number of processes, and why, in words for a person.
 type Decision struct {
 	Start, Stop int
-	Reason      string
+	// Again is after how long to decide again although nothing has changed; 0 for no need.
+	Again  time.Duration
+	Reason string
 }
 
 // Decide returns how many processes to start or stop for a load. It is a pure function:
-//   - never fewer than Min, never more than Max;
+//   - never fewer than Min, never more than Max, those that leave included;
 //   - one process for every Slots jobs that wait or run;
-//   - but none for a backlog that those which are there will have finished before a new one is ready.
+//   - but none for a backlog that those which are there will have finished before a new one is ready. That is foretold from
+//     the mean run; when it does not come true, because the jobs that run now are longer, the process is started after all.
 //
 // Idle processes are not its matter: worker_idle ends them.
 func Decide(l Load) Decision {
-	have := l.Ready + l.Starting
-	switch {
-	case have > l.Max:
+	have, slots := l.Ready+l.Starting, max(1, l.Slots)
+	if have > l.Max {
 		return Decision{Stop: have - l.Max, Reason: fmt.Sprintf("%d processes, max_workers is %d", have, l.Max)}
-	case have < l.Min:
-		return Decision{Start: l.Min - have, Reason: fmt.Sprintf("%d processes, min_workers is %d", have, l.Min)}
 	}
-	slots := max(1, l.Slots)
-	missing := l.Waiting + l.Running - have*slots
-	if missing <= 0 {
-		return Decision{Reason: fmt.Sprintf("%d jobs fit %d processes of %d slots", l.Waiting+l.Running, have, slots)}
-	}
-	if have >= l.Max {
-		return Decision{Reason: fmt.Sprintf("%d jobs wait; max_workers %d is reached", l.Waiting, l.Max)}
-	}
-	if have > 0 && l.MeanRun > 0 && l.StartCost > 0 {
-		backlog := time.Duration(l.Waiting) * l.MeanRun / time.Duration(have*slots)
-		if backlog < l.StartCost {
-			return Decision{Reason: fmt.Sprintf("%d waiting jobs take about %s, a new process %s", l.Waiting, backlog.Round(time.Microsecond), l.StartCost.Round(time.Millisecond))}
+	d := Decision{Start: max(0, l.Min-have), Reason: fmt.Sprintf("%d processes, min_workers is %d", have, l.Min)}
+	homeless := min(l.Waiting, l.Waiting+l.Running-l.Capacity)
+	backlog := l.backlog()
+	switch {
+	case homeless <= 0:
+		if d.Start == 0 {
+			d.Reason = fmt.Sprintf("%d jobs fit %d processes with %d slots", l.Waiting+l.Running, have, l.Capacity)
+		}
+	case have > 0 && l.MeanRun > 0 && backlog < l.StartCost && l.Stalled < l.StartCost:
+		d.Again = l.StartCost - l.Stalled
+		d.Reason = fmt.Sprintf("%d waiting jobs take about %s, a new process %s", l.Waiting, backlog.Round(time.Microsecond), l.StartCost.Round(time.Millisecond))
+	default:
+		if wanted := (homeless + slots - 1) / slots; wanted > d.Start {
+			d.Start = wanted
+			d.Reason = fmt.Sprintf("%d jobs do not fit %d processes with %d slots", homeless, have, l.Capacity)
 		}
 	}
-	wanted := (missing + slots - 1) / slots
-	start := min(wanted, l.Max-have)
-	return Decision{Start: start, Reason: fmt.Sprintf("%d jobs do not fit %d processes of %d slots", missing, have, slots)}
+	if room := max(0, l.Max-have-l.Leaving); d.Start > room {
+		d.Start = room
+		d.Reason = fmt.Sprintf("%s; %d are there and %d leave, max_workers is %d", d.Reason, have, l.Leaving, l.Max)
+	}
+	return d
+}
+
+// backlog is how long the processes that are there will take for what waits.
+func (l Load) backlog() time.Duration {
+	return time.Duration(float64(l.MeanRun) * float64(l.Waiting) / float64(max(1, l.Capacity)))
 }

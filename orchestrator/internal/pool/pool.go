@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ type Process interface {
 	ID() uint64
 	PID() int
 	Since() time.Time
+	Slots() int // jobs that it runs at once
 	RSS() int64
 	// Send gives it a job without blocking; false when it has ended.
 	Send(j *job.Job, limits job.Limits) bool
@@ -59,11 +61,14 @@ type Pool struct {
 
 	mu       sync.Mutex
 	buffer   []*job.Job
-	members  []*member // in the order of their numbers
-	early    map[uint64]bool
+	stalled  time.Time           // since when jobs wait without one of them being given to a process
+	members  []*member           // in the order of their numbers
+	early    map[uint64]job.Exit // processes that ended before their start was told
 	starting int
+	ending   int // processes that have ended and whose jobs are being ended
 	stopping bool
 	circuit  circuit
+	victims  map[task.ID]struct{} // what was in the process that crashed last
 	load     averages
 	decision Decision
 	starts   sync.WaitGroup
@@ -73,24 +78,39 @@ type Pool struct {
 type member struct {
 	process   Process
 	running   map[*job.Job]struct{}
-	tasks     uint64
+	suspect   bool   // the job in it is a suspect and must stay alone
+	deaf      bool   // it refused a job: its end is about to be told
+	tasks     uint64 // jobs that were sent to it
+	finished  bool   // one of them has had an outcome
 	idleSince time.Time
+	kill      *time.Timer // to its kill, in a stop
 }
+
+// ready reports whether the process takes jobs.
+func (m *member) ready() bool { return !m.deaf && !m.process.Leaving() }
+
+// failing reports whether the process ends without having done anything.
+func (m *member) failing() bool { return !m.finished && len(m.running) == 0 && !m.ready() }
 
 // New returns a pool that has no processes yet.
 func New(d Deps) *Pool {
-	return &Pool{Deps: d, kick: make(chan struct{}, 1), early: map[uint64]bool{}}
+	return &Pool{Deps: d, kick: make(chan struct{}, 1), early: map[uint64]job.Exit{}}
 }
 
 // Capacity is how many jobs the queue may have in this manager at once; 0 while it may take none.
 func (p *Pool) Capacity() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stopping || p.circuit.open() {
+	if p.stopping || p.paused() {
 		return 0
 	}
 	q, _ := p.Settings()
 	return q.Capacity()
+}
+
+// paused reports whether no job can be run: no process can be started, and none is left of earlier ones. The caller holds mu.
+func (p *Pool) paused() bool {
+	return p.circuit.open() && !slices.ContainsFunc(p.members, (*member).ready)
 }
 
 // Kick makes the pool look at its settings and load again.
@@ -104,10 +124,13 @@ func (p *Pool) Kick() {
 // Offer takes a job. It never blocks; a job that cannot be run now is ended as returned.
 func (p *Pool) Offer(j *job.Job) {
 	p.mu.Lock()
-	if p.stopping || p.circuit.open() {
+	if p.stopping || p.paused() {
 		p.mu.Unlock()
-		p.Ender.End(j, job.Outcome{End: job.Returned, Ended: time.Now()})
+		p.giveBack([]*job.Job{j})
 		return
+	}
+	if len(p.buffer) == 0 {
+		p.stalled = time.Now()
 	}
 	p.buffer = append(p.buffer, j)
 	p.dispatch()
@@ -118,59 +141,15 @@ func (p *Pool) Offer(j *job.Job) {
 	}
 }
 
-// dispatch gives waiting jobs to processes. The caller holds mu.
-func (p *Pool) dispatch() {
-	if len(p.buffer) == 0 {
-		return
-	}
-	q, _ := p.Settings()
-	limits := job.Limits{TaskTimeout: q.TaskTimeout, KillGrace: q.KillGrace}
-	taken := 0
-	for _, j := range p.buffer {
-		m := p.busiestFree(q.Slots)
-		if m == nil {
-			break
-		}
-		if !m.process.Send(j, limits) {
-			// It has ended and Exited is about to say so.
-			p.remove(m.process.ID())
-			p.early[m.process.ID()] = true
-			break
-		}
-		m.running[j] = struct{}{}
-		taken++
-	}
-	clear(p.buffer[:taken])
-	p.buffer = p.buffer[taken:]
-	if len(p.buffer) == 0 {
-		p.buffer = nil
-	}
-}
-
-// busiestFree returns the process with the most jobs that still has a free slot, so that messages are shared and idle
-// processes can go; nil when there is none.
-func (p *Pool) busiestFree(slots int) *member {
-	var best *member
-	for _, m := range p.members {
-		n := len(m.running)
-		if n >= slots || best != nil && n <= len(best.running) || m.process.Leaving() {
-			continue
-		}
-		best = m
-	}
-	return best
-}
-
 // Cancel ends a job on request: at once while it waits, by asking its process while it runs.
 func (p *Pool) Cancel(j *job.Job) {
 	p.mu.Lock()
-	for i, waiting := range p.buffer {
-		if waiting == j {
-			p.buffer = append(p.buffer[:i:i], p.buffer[i+1:]...)
-			p.mu.Unlock()
-			p.Ender.End(j, job.Outcome{End: job.Cancelled, Fault: fault.New(fault.Cancelled, "cancelled before it began"), Ended: time.Now()})
-			return
-		}
+	if i := slices.Index(p.buffer, j); i >= 0 {
+		p.buffer = slices.Delete(p.buffer, i, i+1)
+		p.dispatch() // it may have been a suspect that kept a process empty
+		p.mu.Unlock()
+		p.Ender.End(j, job.Outcome{End: job.Cancelled, Fault: fault.New(fault.Cancelled, "cancelled before it began"), Ended: time.Now()})
+		return
 	}
 	var at Process
 	for _, m := range p.members {
@@ -194,11 +173,9 @@ func (p *Pool) member(id uint64) *member {
 }
 
 func (p *Pool) remove(id uint64) *member {
-	for i, m := range p.members {
-		if m.process.ID() == id {
-			p.members = append(p.members[:i:i], p.members[i+1:]...)
-			return m
-		}
+	m := p.member(id)
+	if m != nil {
+		p.members = slices.DeleteFunc(p.members, func(other *member) bool { return other == m })
 	}
-	return nil
+	return m
 }

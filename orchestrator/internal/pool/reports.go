@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
@@ -13,16 +15,16 @@ import (
 func (p *Pool) Finished(worker uint64, j *job.Job, o job.Outcome) {
 	p.mu.Lock()
 	p.load.ran(o.Ended.Sub(o.Started))
+	p.circuit.proven()
+	p.victims = nil
 	if m := p.member(worker); m != nil {
 		delete(m.running, j)
-		m.tasks++
+		m.finished, m.suspect = true, false
 		q, _ := p.Settings()
 		if reason := p.retire(m, q); reason != "" {
 			m.process.Drain(reason)
 		}
-		if !p.stopping {
-			p.dispatch()
-		}
+		p.dispatch()
 		if len(m.running) == 0 {
 			m.idleSince = time.Now()
 			p.Kick()
@@ -52,48 +54,88 @@ func (p *Pool) Progressed(j *job.Job, progress task.Progress) { p.Ender.Progress
 // Exited takes the end of a process and ends the jobs that were in it.
 func (p *Pool) Exited(exit job.Exit, unfinished []job.Unfinished) {
 	p.mu.Lock()
-	if p.remove(exit.Worker) == nil && !p.early[exit.Worker] {
-		p.early[exit.Worker] = true // it ended before its start was told
+	if m := p.remove(exit.Worker); m == nil {
+		p.early[exit.Worker] = exit
 	} else {
-		delete(p.early, exit.Worker)
+		p.mourn(m, exit, unfinished)
 	}
+	p.ending++ // a stop waits until they have been told
 	p.mu.Unlock()
+
 	p.Ender.WorkerEnded(p.Queue, exit)
-	blame := exit.Reason.Blames()
-	for _, u := range unfinished {
-		if u.Guilty {
-			blame = false // the one to blame is known
-		}
+	guilty := slices.ContainsFunc(unfinished, func(u job.Unfinished) bool { return u.Guilty })
+	blame := exit.Reason.Blames() && !guilty
+	for _, u := range slices.Backward(unfinished) { // the oldest last, so that it ends at the head of the queue
+		p.Ender.End(u.Job, outcomeOf(u, exit, blame, len(unfinished)))
 	}
-	for _, u := range unfinished {
-		p.Ender.End(u.Job, outcomeOf(u, exit, blame))
-	}
+	p.mu.Lock()
+	p.ending--
+	p.mu.Unlock()
 	p.Kick()
 }
 
-// outcomeOf says what the end of its process means for a job. Nobody says which of several jobs brought the process down,
-// so blameAll charges each.
-func outcomeOf(u job.Unfinished, exit job.Exit, blameAll bool) job.Outcome {
+// mourn takes note of a member's end. One that ended by itself before it had done anything is a start that failed, unless the
+// job that was in it is the one that brought down the process before: then the job may well be at fault. The caller holds mu.
+func (p *Pool) mourn(m *member, exit job.Exit, unfinished []job.Unfinished) {
+	if m.kill != nil {
+		m.kill.Stop()
+	}
+	switch {
+	case exit.Reason != job.ExitCrash && exit.Reason != job.ExitLeft || m.finished || p.stopping:
+	case exit.Age >= provenAge && len(unfinished) == 0:
+		p.circuit.proven()
+	case len(unfinished) == 0 || !p.blamedBefore(unfinished):
+		p.failed(exit.String()+said(exit.Tail), m.process.Since())
+	}
+}
+
+// blamedBefore reports whether one of the jobs was in the process that crashed last, and remembers these.
+func (p *Pool) blamedBefore(unfinished []job.Unfinished) bool {
+	before := p.victims
+	p.victims = make(map[task.ID]struct{}, len(unfinished))
+	known := false
+	for _, u := range unfinished {
+		_, ok := before[u.Job.ID]
+		known = known || ok
+		p.victims[u.Job.ID] = struct{}{}
+	}
+	return known
+}
+
+func said(lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	return "; it wrote: " + strings.Join(lines, " | ")
+}
+
+// outcomeOf says what the end of its process, with a number of jobs in it, means for one of them. With blame, one of them
+// brought it down; when there are several, nobody knows which.
+func outcomeOf(u job.Unfinished, exit job.Exit, blame bool, jobs int) job.Outcome {
 	o := job.Outcome{Started: u.Started, Ended: time.Now(), Worker: exit.Worker, End: job.Interrupted}
 	ran := o.Ended.Sub(u.Started).Round(time.Millisecond)
 	switch {
-	case u.Guilty && exit.Reason == job.ExitTaskTimeout:
-		o.End = job.Killed
-		o.Fault = fault.New(fault.Timeout, "it ran for %s, over task_timeout, ignored the request to end, and its process was killed", ran)
-	case u.Guilty && exit.Reason == job.ExitIgnoredCancel:
+	case u.Cancelled && u.Guilty:
 		o.End = job.Cancelled
 		o.Fault = fault.New(fault.Cancelled, "it ignored the request to end, and its process was killed")
-	case blameAll && exit.Reason == job.ExitMemoryMax:
+	case u.Cancelled:
+		o.End = job.Cancelled
+		o.Fault = fault.New(fault.Cancelled, "its process ended before it had heeded the request to end: %s", exit)
+	case u.Guilty && exit.Reason == job.ExitTaskTimeout:
 		o.End = job.Killed
-		o.Fault = fault.New(fault.Memory, "its process grew over memory_max and was killed")
-	case blameAll:
+		o.Fault = fault.New(fault.Timeout, "it ran for %s, over its time, ignored the request to end, and its process was killed: raise task_timeout if it needs more", ran)
+	case blame && exit.Reason == job.ExitMemoryMax:
+		o.End = job.Killed
+		o.Fault = fault.New(fault.Memory, "its process grew over memory_max and was killed, %s into the task", ran)
+	case blame:
 		o.End = job.Killed
 		o.Fault = fault.New(fault.Crash, "%s, %s into the task", exit, ran)
 	default:
 		o.Fault = fault.New(fault.Interrupted, "%s", exit)
 	}
 	if o.End == job.Killed {
-		o.Fault.Detail = joined(exit.Tail)
+		o.Fault = o.Fault.WithDetail(strings.Join(exit.Tail, "\n"))
+		o.Suspect = blame && jobs > 1
 	}
 	return o
 }

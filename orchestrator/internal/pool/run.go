@@ -1,12 +1,14 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
+	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 )
 
 // stopGrace is how long processes get to end by themselves once they were told to for a stop, before they are killed.
@@ -29,7 +31,7 @@ func (p *Pool) Run(ctx context.Context) error {
 		}
 	}
 	cancelStarts()
-	p.empty()
+	p.stop()
 	p.starts.Wait()
 	return nil
 }
@@ -37,48 +39,96 @@ func (p *Pool) Run(ctx context.Context) error {
 // adjust starts and ends processes as the load asks for, and returns how long until it must look again.
 func (p *Pool) adjust(ctx context.Context) time.Duration {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := time.Now()
 	p.dispatch()
-	d := p.decide()
+	var returned []*job.Job
+	if p.paused() {
+		returned, p.buffer = p.buffer, nil
+	}
+	now := time.Now()
+	wait := min(p.resize(ctx, now), p.retireIdle(now))
+	p.mu.Unlock()
+	p.giveBack(returned)
+	return wait
+}
+
+// resize starts and stops processes and returns how long until it must look again. The caller holds mu.
+func (p *Pool) resize(ctx context.Context, now time.Time) time.Duration {
+	q, _ := p.Settings()
+	d := Decide(p.measure(q, now))
+	if p.paused() && p.starting == 0 && len(p.members) < q.MaxWorkers {
+		d.Start = max(1, d.Start) // a try, whether or not anything waits
+	}
 	if d.Start+d.Stop > 0 && d != p.decision {
 		p.Log.Debug("workers", "queue", p.Queue, "start", d.Start, "stop", d.Stop, "why", d.Reason)
 	}
 	p.decision = d
+	p.shrink(d.Stop)
 	wait := time.Hour
-	if p.circuit.open() && len(p.members)+p.starting == 0 {
-		d.Start = 1 // a try, whether or not anything waits
+	if d.Again > 0 {
+		wait = d.Again
 	}
 	if d.Start > 0 {
 		if pause := p.circuit.next.Sub(now); pause > 0 {
-			wait = pause
-		} else {
-			p.start(ctx, d.Start)
+			return min(wait, pause)
 		}
+		p.start(ctx, d.Start)
 	}
-	for _, m := range p.members[len(p.members)-min(d.Stop, len(p.members)):] {
-		m.process.Drain(job.ExitScaleDown)
-	}
-	return min(wait, p.retireIdle(now))
+	return wait
 }
 
-func (p *Pool) decide() Decision {
-	q, _ := p.Settings()
-	l := Load{Starting: p.starting, Min: q.MinWorkers, Max: q.MaxWorkers, Slots: q.Slots, Waiting: len(p.buffer), MeanRun: p.load.run, StartCost: p.load.start}
+// measure returns the load. The caller holds mu.
+func (p *Pool) measure(q settings.Queue, now time.Time) Load {
+	l := Load{
+		Starting: p.starting, Capacity: p.starting * q.Slots, Min: q.MinWorkers, Max: q.MaxWorkers, Slots: q.Slots,
+		MeanRun: p.load.run, StartCost: p.load.start,
+	}
 	for _, m := range p.members {
-		l.Running += len(m.running)
-		if !m.process.Leaving() {
-			l.Ready++
+		if !m.ready() {
+			l.Leaving++
+			continue
+		}
+		l.Ready++
+		l.Capacity += m.process.Slots()
+		if m.suspect {
+			l.Running += m.process.Slots()
+		} else {
+			l.Running += len(m.running)
 		}
 	}
-	return Decide(l)
+	l.Waiting = len(p.buffer)
+	for _, j := range p.buffer[:min(l.Waiting, q.MaxWorkers*q.Slots)] { // more would not change the decision
+		if j.Suspect {
+			l.Waiting += q.Slots - 1
+		}
+	}
+	if l.Waiting > 0 {
+		l.Stalled = now.Sub(p.stalled)
+	}
+	return l
+}
+
+// shrink lets n processes go, those with the fewest jobs first and of these the newest. The caller holds mu.
+func (p *Pool) shrink(n int) {
+	if n == 0 {
+		return
+	}
+	var staying []*member
+	for _, m := range slices.Backward(p.members) {
+		if m.ready() {
+			staying = append(staying, m)
+		}
+	}
+	slices.SortStableFunc(staying, func(a, b *member) int { return cmp.Compare(len(a.running), len(b.running)) })
+	for _, m := range staying[:min(n, len(staying))] {
+		m.process.Drain(job.ExitScaleDown)
+	}
 }
 
 // start begins n starts. The caller holds mu.
 func (p *Pool) start(ctx context.Context, n int) {
 	if p.circuit.failures > 0 {
-		n = 1 // until one succeeds
-		if p.starting > 0 {
+		n = 1 // until one has proven itself
+		if p.starting > 0 || slices.ContainsFunc(p.members, (*member).failing) {
 			return
 		}
 	}
@@ -87,52 +137,52 @@ func (p *Pool) start(ctx context.Context, n int) {
 		p.starts.Go(func() {
 			began := time.Now()
 			process, err := p.Launcher.Launch(ctx, p)
-			p.started(ctx, process, err, time.Since(began))
+			p.started(ctx, process, err, began)
 		})
 	}
 }
 
 // started takes the result of a start.
-func (p *Pool) started(ctx context.Context, process Process, err error, took time.Duration) {
+func (p *Pool) started(ctx context.Context, process Process, err error, began time.Time) {
 	p.mu.Lock()
 	p.starting--
-	var returned []*job.Job
 	switch {
-	case err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled)):
+	case err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled)): // it was given up
 	case err != nil:
-		wasOpen := p.circuit.open()
-		p.circuit.failed(err, time.Now())
-		if p.circuit.open() {
-			returned, p.buffer = p.buffer, nil
-			if !wasOpen {
-				p.Log.Error("no worker can be started; the queue waits", "queue", p.Queue, "error", err)
-			}
-		} else {
-			p.Log.Warn("a worker did not start", "queue", p.Queue, "error", err)
-		}
+		p.failed(err.Error(), began)
 	default:
-		if p.circuit.open() {
+		if p.circuit.started() {
 			p.Log.Info("a worker could be started; the queue goes on", "queue", p.Queue)
 		}
-		p.circuit.succeeded()
-		p.load.started(took)
-		p.admit(process)
+		p.load.started(time.Since(began))
+		p.admit(process, began)
 	}
 	p.mu.Unlock()
-	p.giveBack(returned)
 	p.Kick()
 }
 
+// failed takes a start that began some time ago and failed. The caller holds mu.
+func (p *Pool) failed(reason string, began time.Time) {
+	if p.circuit.failed(reason, began, time.Now()) {
+		p.Log.Error("no worker can be started; the queue waits until one can", "queue", p.Queue, "error", reason)
+	} else {
+		p.Log.Warn("a worker did not start", "queue", p.Queue, "error", reason)
+	}
+}
+
 // admit makes a started process a member. The caller holds mu.
-func (p *Pool) admit(process Process) {
-	if p.early[process.ID()] {
+func (p *Pool) admit(process Process, began time.Time) {
+	if exit, ended := p.early[process.ID()]; ended {
 		delete(p.early, process.ID())
+		if !p.stopping {
+			p.failed(exit.String()+said(exit.Tail), began)
+		}
 		return
 	}
 	p.members = append(p.members, &member{process: process, running: map[*job.Job]struct{}{}, idleSince: time.Now()})
-	slices.SortFunc(p.members, func(a, b *member) int { return int(a.process.ID()) - int(b.process.ID()) }) //nolint:gosec // small
+	slices.SortFunc(p.members, func(a, b *member) int { return cmp.Compare(a.process.ID(), b.process.ID()) })
 	if p.stopping {
-		process.Drain(job.ExitStop)
+		process.Kill(job.ExitStop) // nothing is in it
 		return
 	}
 	p.dispatch()
@@ -144,13 +194,13 @@ func (p *Pool) retireIdle(now time.Time) time.Duration {
 	q, _ := p.Settings()
 	staying := 0
 	for _, m := range p.members {
-		if !m.process.Leaving() {
+		if m.ready() {
 			staying++
 		}
 	}
 	wait := time.Hour
 	for _, m := range slices.Backward(p.members) {
-		if m.process.Leaving() {
+		if !m.ready() {
 			continue
 		}
 		if q.WorkerLifetime > 0 {

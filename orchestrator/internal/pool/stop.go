@@ -6,9 +6,9 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 )
 
-// empty gives back what waits, lets running jobs finish within drain_timeout, interrupts what is left, kills what does not
+// stop gives back what waits, lets running jobs finish within drain_timeout, interrupts what is left, kills what does not
 // listen, and returns when no process is left.
-func (p *Pool) empty() {
+func (p *Pool) stop() {
 	p.mu.Lock()
 	p.stopping = true
 	waiting := p.buffer
@@ -54,18 +54,18 @@ func (p *Pool) drained(end <-chan time.Time, heedAbort bool) bool {
 }
 
 // drainIdle lets processes without jobs go, kills those that do not within their grace, and returns how many processes
-// there are, those being started included.
+// there are, those being started and those whose jobs are being ended included.
 func (p *Pool) drainIdle() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, m := range p.members {
-		if len(m.running) == 0 && !m.process.Leaving() {
+		if len(m.running) == 0 && m.kill == nil {
 			m.process.Drain(job.ExitStop)
 			process := m.process
-			time.AfterFunc(stopGrace, func() { process.Kill(job.ExitStop) })
+			m.kill = time.AfterFunc(stopGrace, func() { process.Kill(job.ExitStop) })
 		}
 	}
-	return len(p.members) + p.starting
+	return len(p.members) + p.starting + p.ending
 }
 
 func (p *Pool) interruptAll() {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -196,7 +198,8 @@ func (p *Process) finish() {
 		p.leaving.Stop()
 	}
 	unfinished := make([]job.Unfinished, 0, len(p.runs))
-	for number, r := range p.runs {
+	for _, number := range slices.Sorted(maps.Keys(p.runs)) {
+		r := p.runs[number]
 		r.stopTimer()
 		unfinished = append(unfinished, job.Unfinished{
 			Job: r.job, Started: r.started, Guilty: number == p.guilty, Cancelled: r.asked == askedByClient,

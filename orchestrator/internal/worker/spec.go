@@ -28,6 +28,7 @@ type Sink interface {
 	Finished(worker uint64, j *job.Job, o job.Outcome)
 	// Progressed is called for progress of a running job.
 	Progressed(j *job.Job, progress task.Progress)
-	// Exited is called once, after the last Finished, when the process has been collected.
+	// Exited is called once, after the last Finished, when the process has been collected; the unfinished are in
+	// the order in which they were sent.
 	Exited(exit job.Exit, unfinished []job.Unfinished)
 }
