@@ -18,7 +18,8 @@
 //	started --Describe--> --Configure--> ready --Work stream--> working --drain--> draining --last outcome--> ended
 //
 //	drain: the manager's Drain, the end of its half of the stream, or SIGTERM. Tasks that run finish; tasks that have not
-//	       begun, and those that still come, are handed back as Interrupted. Exit code 0.
+//	       begun, and those that still come, are handed back as Interrupted; one that crosses with the end of the stream
+//	       gets no answer, and has not begun either. Exit code 0.
 //	panic: of a handler. It is reported as a Panic fault, then the process drains, since nobody knows what the panic left
 //	       behind; what runs longer than a short bound is cancelled and handed back. Exit code 2.
 //	loss:  the stream breaks. Nothing can be reported any more; runs are cancelled. Exit code 1.

@@ -22,9 +22,11 @@ const (
 	patience    = time.Millisecond
 	maxLogs     = 1024
 	maxLogBytes = 1 << 20
-	maxBacklog  = 8192    // reports; beyond them no instruction is read
-	maxNote     = 1 << 10 // bytes of a progress note
-	maxLine     = 8 << 10 // bytes of a log line's message, and of its attributes
+
+	maxStacksWaiting = 4
+	maxBacklog       = 8192    // reports; beyond them no instruction is read
+	maxNote          = 1 << 10 // bytes of a progress note
+	maxLine          = 8 << 10 // bytes of a log line's message, and of its attributes
 )
 
 // ticket remembers where a run's reports stand in the outbox, as positions counted from the first report ever put in, plus 1.
@@ -110,16 +112,21 @@ func (o *outbox) outcome(r *run, report *workerv1.Report) {
 	o.urgent(report)
 }
 
-// stacks answers a DumpStacks, unless an earlier answer still waits: it says the same, and it is large.
+// stacks answers a DumpStacks. The texts are large, so while some wait the next answer says only that.
 func (o *outbox) stacks(request uint64, text func() string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, waiting := range o.reports {
-		if waiting.GetStacks() != nil {
-			return
+	waiting := 0
+	for _, report := range o.reports {
+		if report.GetStacks() != nil {
+			waiting++
 		}
 	}
-	o.urgent(&workerv1.Report{Kind: &workerv1.Report_Stacks{Stacks: &workerv1.Stacks{Request: request, Text: text()}}})
+	answer := "left out: earlier answers have not been read yet"
+	if waiting < maxStacksWaiting {
+		answer = text()
+	}
+	o.urgent(&workerv1.Report{Kind: &workerv1.Report_Stacks{Stacks: &workerv1.Stacks{Request: request, Text: answer}}})
 }
 
 // urgent puts a report in that somebody waits for; the mutex is held.

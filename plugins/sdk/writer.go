@@ -97,4 +97,3 @@ func (o *outbox) forget(report *workerv1.Report, size int) {
 		o.logBytes -= size
 	}
 }
-

@@ -3,11 +3,14 @@ package sdktest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"testing"
 
 	"github.com/drover-jobs/drover/protocol/drover/worker/v1"
+	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
@@ -59,6 +62,18 @@ func (w *Worker) Stacks(ctx context.Context) (string, error) {
 	}
 }
 
+// SecondStream opens another Work stream and returns how the worker refused it; nil when it did not.
+func (w *Worker) SecondStream(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := w.client.Work(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = stream.Recv()
+	return err
+}
+
 // Logs returns all lines that the worker has logged so far, in the order of their arrival.
 func (w *Worker) Logs() []Log {
 	w.mu.Lock()
@@ -98,6 +113,10 @@ func (w *Worker) lost(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gone = fmt.Errorf("the Work stream has ended: %w", err)
+	if errors.Is(err, io.EOF) {
+		// As a manager reads it: a task that crossed with the end of the stream was never begun.
+		w.gone = fault.New(fault.Interrupted, "the worker ended before the task could begin")
+	}
 	for _, r := range w.runs {
 		r.end(nil, w.gone)
 	}
