@@ -9,7 +9,10 @@ const (
 	FieldKills         = "drover_kills"
 	FieldInterruptions = "drover_interruptions"
 	FieldLosses        = "drover_losses"
-	FieldEnd           = "drover_end" // the State in which an archived task ended, as its name
+	FieldEnd           = "drover_end"     // the State in which an archived task ended, as its name
+	FieldHolder        = "drover_holder"  // only of an active task: the token of the call that took it
+	FieldSuspect       = "drover_suspect" // "1" for a task that must run alone in a process
+	FieldOrder         = "drover_order"   // only of a waiting task that was given back: its place among those
 )
 
 // HeaderSubmitted is the header of a task's asynq message that holds when it was submitted, in Unix milliseconds.

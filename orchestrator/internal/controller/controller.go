@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -29,6 +30,7 @@ type Controller struct {
 
 	mu     sync.Mutex
 	latest map[*job.Job]task.Progress
+	over   recent
 	counts map[string]*Counts
 	totals Totals
 }
@@ -50,10 +52,7 @@ func New(d Deps) *Controller {
 
 // End decides what becomes of a job. A second end of the same job changes nothing.
 func (c *Controller) End(j *job.Job, o job.Outcome) {
-	if o.End == job.Succeeded && len(o.Result) > task.MaxResult {
-		o.End, o.Result = job.Faulted, nil
-		o.Fault = fault.New(fault.TooLarge, "the result has more than the %d bytes that are allowed: store it and return where it is", task.MaxResult).AsPermanent()
-	}
+	o = sound(o)
 	q := c.Settings(j.ID.Queue)
 	v := judge(j, o, q, randomJitter())
 	c.describe(j, o, q, &v)
@@ -62,8 +61,49 @@ func (c *Controller) End(j *job.Job, o job.Outcome) {
 	}
 	c.count(j, v)
 	if v.State == task.Dead || v.State == task.Quarantined {
-		c.Log.Warn("task ended badly for good", "task", j.ID, "state", v.State, "attempts", j.Attempt(), "reason", v.Reason)
+		c.Log.Warn("task ended badly for good", "task", j.ID, "state", v.State, "attempts", v.Record.Attempts, "reason", v.Reason)
 	}
+}
+
+// sound returns an outcome that can be stored: a result that cannot is a fault, and a failure says why.
+func sound(o job.Outcome) job.Outcome {
+	if o.Ended.IsZero() {
+		o.Ended = time.Now()
+	}
+	switch o.End {
+	case job.Succeeded:
+		f := unfit(o.Result)
+		if f == nil {
+			return o
+		}
+		o.End, o.Result, o.Fault = job.Faulted, nil, f.AsPermanent()
+	case job.Cancelled, job.Returned, job.Interrupted:
+	default:
+		if o.Fault == nil {
+			o.Fault = fault.New(fault.Failed, "it failed, and nobody said why")
+		}
+	}
+	return o
+}
+
+// unfit says what is wrong with a result; nil when nothing is.
+func unfit(result []byte) *fault.Fault {
+	switch {
+	case len(result) > task.MaxResult:
+		return fault.New(fault.TooLarge, "the result has %d bytes, more than the %d that are allowed: store it and return where it is", len(result), task.MaxResult)
+	case len(result) > 0 && !json.Valid(result):
+		return fault.New(fault.Protocol, "the result is not JSON: the worker must return a JSON value")
+	default:
+		return nil
+	}
+}
+
+// attempts is how many runs of a job's task have begun.
+func attempts(j *job.Job, o job.Outcome) int {
+	if o.End == job.Cancelled && o.Started.IsZero() {
+		return j.Attempt() - 1
+	}
+	return j.Attempt()
 }
 
 // describe adds the record and the event to a verdict.
@@ -71,7 +111,7 @@ func (c *Controller) describe(j *job.Job, o job.Outcome, q settings.Queue, v *jo
 	if o.End == job.Returned {
 		return // nothing happened to it
 	}
-	v.Event = &task.Event{ID: j.ID, State: v.State, At: o.Ended, Attempts: j.Attempt()}
+	v.Event = &task.Event{ID: j.ID, State: v.State, At: o.Ended, Attempts: attempts(j, o)}
 	if o.Fault != nil {
 		v.Event.Fault = o.Fault.Kind
 	}
@@ -80,12 +120,12 @@ func (c *Controller) describe(j *job.Job, o job.Outcome, q settings.Queue, v *jo
 	}
 	v.KeepFor = q.Retention
 	v.Record = &task.Task{
-		ID: j.ID, Kind: j.Kind, State: v.State, Attempts: j.Attempt(), Counters: v.Counters,
+		ID: j.ID, Kind: j.Kind, State: v.State, Attempts: attempts(j, o), Counters: v.Counters,
 		Result: o.Result, Fault: o.Fault, Submitted: j.Submitted, Started: o.Started, Ended: o.Ended, Manager: c.Manager,
 	}
 	if !o.Started.IsZero() {
 		v.Record.Queued = max(0, o.Started.Sub(j.Pending))
-		v.Record.Run = o.Ended.Sub(o.Started)
+		v.Record.Run = max(0, o.Ended.Sub(o.Started))
 	} else {
 		v.Record.Queued = max(0, o.Ended.Sub(j.Pending))
 	}
@@ -98,6 +138,7 @@ func (c *Controller) count(j *job.Job, v job.Verdict) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.latest, j)
+	c.over.add(runOf(j))
 	switch {
 	case v.State.Ended():
 		c.totals.Ended++
@@ -143,63 +184,4 @@ func (c *Controller) WorkerEnded(queue string, exit job.Exit) {
 		level = slog.LevelWarn
 	}
 	c.Log.Log(context.Background(), level, exit.String(), "queue", queue, "age", exit.Age.Round(time.Millisecond))
-}
-
-// Progress takes a running job's progress. Only the latest is published.
-func (c *Controller) Progress(j *job.Job, p task.Progress) {
-	c.mu.Lock()
-	c.latest[j] = p
-	c.mu.Unlock()
-	select {
-	case c.progress <- struct{}{}:
-	default:
-	}
-}
-
-// publishEvery is the shortest time between two publishes of progress.
-const publishEvery = 100 * time.Millisecond
-
-// Run publishes progress until ctx ends.
-func (c *Controller) Run(ctx context.Context) error {
-	pause := time.NewTimer(publishEvery)
-	defer pause.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-c.progress:
-		}
-		c.publish(ctx)
-		pause.Reset(publishEvery)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-pause.C:
-		}
-	}
-}
-
-// publish sends what progress there is, one message a queue. Progress that cannot be sent is dropped: the next replaces it.
-func (c *Controller) publish(ctx context.Context) {
-	c.mu.Lock()
-	byQueue := map[string][]*task.Event{}
-	now := time.Now()
-	for j, p := range c.latest {
-		byQueue[j.ID.Queue] = append(byQueue[j.ID.Queue], &task.Event{ID: j.ID, State: task.Running, At: now, Attempts: j.Attempt(), Progress: &p})
-	}
-	clear(c.latest)
-	c.mu.Unlock()
-	const bound = time.Second
-	ctx, cancel := context.WithTimeout(ctx, bound)
-	defer cancel()
-	for queue, events := range byQueue {
-		data, err := task.EncodeEvents(events...)
-		if err != nil {
-			continue
-		}
-		if err := c.Redis.Publish(ctx, task.KeysOf(queue).EventsChannel(), data).Err(); err != nil {
-			c.Log.Debug("progress was not published", "queue", queue, "error", err)
-			return
-		}
-	}
 }

@@ -13,7 +13,8 @@ import (
 // judge returns what becomes of a job. It is a pure function; jitter is a random number in [0, 1).
 //
 // Only failures and kills spend max_failures; kills alone lead to quarantine at max_kills; interruptions and returns cost
-// nothing. A killed task goes back to the head at once, a failed one after its pause.
+// nothing, and neither does the death of a process that ran others too: that makes a suspect, which stays one until its
+// next run has shown whose fault it was. A killed task goes back to the head at once, a failed one after its pause.
 func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verdict {
 	v := job.Verdict{Counters: j.Counters}
 	if o.Fault != nil {
@@ -25,11 +26,15 @@ func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verd
 	case job.Cancelled:
 		v.Move, v.State = job.Finish, task.Cancelled
 	case job.Returned:
-		v.Move, v.State = job.GiveBack, task.Waiting
+		v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, j.Suspect
 	case job.Interrupted:
 		v.Counters.Interruptions++
-		v.Move, v.State = job.GiveBack, task.Waiting
+		v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, j.Suspect
 	case job.Killed:
+		if o.Suspect {
+			v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, true
+			break
+		}
 		v.Counters.Kills++
 		switch {
 		case v.Counters.Kills >= q.MaxKills:
@@ -52,6 +57,9 @@ func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verd
 	return v
 }
 
+// longestPause bounds the pause of a failed task, whoever asked for it.
+const longestPause = 365 * 24 * time.Hour
+
 // pause is how long a failed task waits: what its worker asked for, or retry_backoff doubled with each failure up to
 // retry_backoff_max. In both cases up to a quarter is added at random, so that what failed together does not come back together.
 func pause(f *fault.Fault, failures int, q settings.Queue, jitter float64) time.Duration {
@@ -61,12 +69,14 @@ func pause(f *fault.Fault, failures int, q settings.Queue, jitter float64) time.
 	case f != nil && f.RetryAfter != nil:
 		d = *f.RetryAfter
 	default:
+		most := max(q.RetryBackoff, q.RetryBackoffMax)
 		d = q.RetryBackoff
-		for n := 1; n < failures && d < q.RetryBackoffMax; n++ {
+		for n := 1; n < failures && d > 0 && d < min(most, longestPause); n++ {
 			d *= 2
 		}
-		d = min(d, max(q.RetryBackoff, q.RetryBackoffMax))
+		d = min(d, most)
 	}
+	d = max(0, min(d, longestPause))
 	return d + time.Duration(float64(d)*spread*jitter)
 }
 

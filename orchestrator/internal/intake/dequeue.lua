@@ -5,30 +5,52 @@
 -- ARGV[2] what the key of a task's hash begins with
 -- ARGV[3] n
 -- ARGV[4] token of this call: only who knows it may settle these tasks
--- Returns a flat list, seven values a task: key, msg, pending_since, drover_failures, drover_kills,
--- drover_interruptions, drover_losses; empty where a field is not there.
--- Nothing while the queue is paused. An ID whose hash is gone is forgotten.
-if redis.call("EXISTS", KEYS[2]) == 1 then
-  return {}
-end
+-- ARGV[5] "1" when a call with this token was made before and its answer was lost: what it took is returned first
+-- Returns a flat list, nine values a task: key, msg, pending_since, drover_failures, drover_kills,
+-- drover_interruptions, drover_losses, drover_order, drover_suspect; empty where a field is not there.
+-- Nothing new while the queue is paused. An ID whose hash is gone is forgotten.
 local out = {}
-for _ = 1, tonumber(ARGV[3]) do
-  local id = redis.call("RPOPLPUSH", KEYS[1], KEYS[3])
-  if not id then
-    break
+local lease = {}
+
+local function give(id)
+  local v = redis.call("HMGET", ARGV[2] .. id, "msg", "pending_since", "drover_failures", "drover_kills",
+    "drover_interruptions", "drover_losses", "drover_order", "drover_suspect")
+  if not v[1] then
+    return false
   end
-  local key = ARGV[2] .. id
-  local v = redis.call("HMGET", key, "msg", "pending_since", "drover_failures", "drover_kills", "drover_interruptions", "drover_losses")
-  if v[1] then
-    redis.call("HSET", key, "state", "active", "drover_holder", ARGV[4])
-    redis.call("HDEL", key, "pending_since")
-    redis.call("ZADD", KEYS[4], ARGV[1], id)
-    out[#out + 1] = id
-    for i = 1, 6 do
-      out[#out + 1] = v[i] or ""
+  lease[#lease + 1] = ARGV[1]
+  lease[#lease + 1] = id
+  out[#out + 1] = id
+  for i = 1, 8 do
+    out[#out + 1] = v[i] or ""
+  end
+  return true
+end
+
+if ARGV[5] == "1" then
+  local active = redis.call("LRANGE", KEYS[3], 0, -1)
+  for i = #active, 1, -1 do
+    if redis.call("HGET", ARGV[2] .. active[i], "drover_holder") == ARGV[4] then
+      give(active[i])
     end
-  else
-    redis.call("LREM", KEYS[3], 1, id)
   end
+end
+if redis.call("EXISTS", KEYS[2]) == 0 then
+  for _ = 1, tonumber(ARGV[3]) do
+    local id = redis.call("RPOPLPUSH", KEYS[1], KEYS[3])
+    if not id then
+      break
+    end
+    if give(id) then
+      local task = ARGV[2] .. id
+      redis.call("HSET", task, "state", "active", "drover_holder", ARGV[4])
+      redis.call("HDEL", task, "pending_since", "drover_order")
+    else
+      redis.call("LREM", KEYS[3], 1, id)
+    end
+  end
+end
+if #lease > 0 then
+  redis.call("ZADD", KEYS[4], unpack(lease))
 end
 return out

@@ -1,23 +1,29 @@
 package intake
 
 import (
-	"slices"
 	"sync"
+	"time"
 
-	"github.com/drover-jobs/drover/orchestrator/internal/job"
-	"github.com/drover-jobs/drover/protocol/task"
+	"github.com/redis/go-redis/v9"
 )
 
-// fetched is what one pull took and asynq has not asked for yet.
+// fetched is what was taken and asynq has not asked for yet.
 type fetched struct {
 	mu    sync.Mutex
 	tasks []*held
+	ready chan struct{} // has an element when there may be some
 }
+
+func newFetched() *fetched { return &fetched{ready: make(chan struct{}, 1)} }
 
 func (f *fetched) push(tasks []*held) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.tasks = append(f.tasks, tasks...)
+	f.mu.Unlock()
+	select {
+	case f.ready <- struct{}{}:
+	default:
+	}
 }
 
 // pop returns the oldest; nil when there is none.
@@ -33,13 +39,31 @@ func (f *fetched) pop() *held {
 	return t
 }
 
-// giveBackFetched puts back what asynq never asked for, the newest first, so that the oldest ends at the head.
-func (l *lane) giveBackFetched() {
-	l.fetched.mu.Lock()
-	tasks := l.fetched.tasks
-	l.fetched.tasks = nil
-	l.fetched.mu.Unlock()
-	for _, t := range slices.Backward(tasks) {
-		l.settler.put(t, job.Verdict{Move: job.GiveBack, State: task.Waiting, Counters: t.counters}, nil)
+func (f *fetched) takeAll() []*held {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	tasks := f.tasks
+	f.tasks = nil
+	return tasks
+}
+
+// longestNext bounds one call of asynq's dequeue. asynq takes its time at the beginning of the call as the beginning of the
+// lease, so it must be short against the lease.
+const longestNext = time.Second
+
+// next returns the message of the next task, or redis.Nil when there is none for now. asynq calls it from one goroutine.
+func (l *lane) next() (string, error) {
+	l.nextTimer.Reset(longestNext)
+	for !l.closing() {
+		if t := l.fetched.pop(); t != nil {
+			return t.forAsynq(), nil
+		}
+		select {
+		case <-l.fetched.ready:
+		case <-l.closed:
+		case <-l.nextTimer.C:
+			return "", redis.Nil
+		}
 	}
+	return "", redis.Nil
 }

@@ -2,7 +2,6 @@ package intake
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -10,7 +9,7 @@ import (
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// gateway is the Redis client that a lane's asynq.Server works on: the shared client, but for the two steps that the lane
+// gateway is the Redis client that a lane's asynq.Server works on: the shared client, but for the steps that the lane
 // takes over. Everything that is not a script passes through untouched.
 type gateway struct {
 	redis.UniversalClient
@@ -19,9 +18,6 @@ type gateway struct {
 }
 
 var _ redis.UniversalClient = (*gateway)(nil)
-
-// errStopped is what asynq gets to hear once the lane has been given up.
-var errStopped = errors.New("the queue's lane has stopped")
 
 // EvalSha runs one of asynq's scripts, or answers in its place.
 func (g *gateway) EvalSha(ctx context.Context, sha string, keys []string, args ...any) *redis.Cmd {
@@ -51,13 +47,16 @@ func (g *gateway) inPlace(ctx context.Context, keys []string) *redis.Cmd {
 		}
 		return answer
 	}
-	if g.lane.abandoned.Load() {
-		return redis.NewCmdResult(nil, errStopped)
+	key, aboutTask := taskOf(g.keys, keys)
+	switch {
+	case !aboutTask:
+		return nil
+	case endsRun(ctx):
+		g.lane.runEnded(key)
+	case !g.lane.hand.holds(key):
+		return nil // its manager has died
 	}
-	if key, ok := g.taskOf(keys); ok && g.lane.hand.answered(key) {
-		return redis.NewCmdResult("OK", nil)
-	}
-	return nil
+	return redis.NewCmdResult("OK", nil)
 }
 
 // isDequeue knows asynq's dequeueCmd by its keys: pending, paused, active, lease.
@@ -65,12 +64,19 @@ func (g *gateway) isDequeue(keys []string) bool {
 	return len(keys) == 4 && keys[0] == g.keys.Pending() && keys[1] == g.keys.Paused()
 }
 
-// taskOf returns the task that a script is about: asynq names the task's hash among the keys of every script that ends a run.
-func (g *gateway) taskOf(keys []string) (string, bool) {
+// taskOf returns the task that a script is about: asynq names the task's hash among the keys of every script that moves an active one.
+func taskOf(names task.Keys, keys []string) (string, bool) {
 	for _, k := range keys {
-		if key, ok := strings.CutPrefix(k, g.keys.TaskPrefix()); ok && key != "" {
+		if key, ok := strings.CutPrefix(k, names.TaskPrefix()); ok && key != "" {
 			return key, true
 		}
 	}
 	return "", false
+}
+
+// endsRun tells the end of a run by asynq's processor, whose calls may last as long as the task's lease, from what its
+// recoverer does with the tasks of dead managers, which has no deadline.
+func endsRun(ctx context.Context) bool {
+	_, ok := ctx.Deadline()
+	return ok
 }

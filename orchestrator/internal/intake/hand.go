@@ -1,10 +1,8 @@
 package intake
 
 import (
-	"strconv"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/protocol/task"
@@ -12,124 +10,134 @@ import (
 
 // held is a task that the lane has taken from Redis and not yet settled.
 type held struct {
+	number   uint64 // of this run in the lane; by it asynq's handler finds it
 	key      string
-	holder   string // token of the call that took it
-	encoded  string // asynq's message as it lay in Redis
-	message  *task.Message
+	holder   string        // token of the call that took it
+	place    string        // its place among those that are given back: see settle.lua
+	encoded  string        // asynq's message as it lay in Redis
+	message  *task.Message // nil when it cannot be read
 	counters task.Counters
+	suspect  bool
 	pending  time.Time
 	received time.Time
-	job      *job.Job // nil until asynq has handed it to the handler
+	// before is closed when an earlier run of the same task has been let go; nil when there is none.
+	before <-chan struct{}
+	// gone is closed when its verdict has been carried out or given up.
+	gone chan struct{}
+
+	job *job.Job
+
+	// The hand guards these.
+	offered   bool // the job has been handed down
+	cancelled bool // somebody asked for that
+	attended  bool // somebody waits for its verdict
 }
 
-// hand is what a lane holds. It knows which tasks are settled, so that what asynq does for them afterwards can be answered
-// without a call.
+// hand is what a lane holds.
 type hand struct {
-	mu      sync.Mutex
-	tasks   map[string]*held
-	settled map[string]struct{}
-	count   int // every task taken and not yet let go, also one that asynq gave up and that was taken anew
+	mu     sync.Mutex
+	byKey  map[string]*held // the latest of each key
+	runs   map[uint64]*held
+	number uint64
 }
 
-func newHand() *hand {
-	return &hand{tasks: map[string]*held{}, settled: map[string]struct{}{}}
-}
+func newHand() *hand { return &hand{byKey: map[string]*held{}, runs: map[uint64]*held{}} }
 
-func (h *hand) add(tasks []*held) {
+func (h *hand) add(tasks ...*held) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.count += len(tasks)
 	for _, t := range tasks {
-		h.tasks[t.key] = t
-		delete(h.settled, t.key)
+		h.number++
+		t.number, t.gone = h.number, make(chan struct{})
+		if earlier := h.byKey[t.key]; earlier != nil {
+			t.before = earlier.gone
+		}
+		h.byKey[t.key] = t
+		h.runs[t.number] = t
 	}
 }
 
-func (h *hand) get(key string) *held {
+// run returns the held task of a number; nil when it has been let go.
+func (h *hand) run(number uint64) *held {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.tasks[key]
+	return h.runs[number]
 }
 
-// bind makes j the job of a held task.
-func (h *hand) bind(t *held, j *job.Job) {
+// holds reports whether a task is held.
+func (h *hand) holds(key string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t.job = j
+	return h.byKey[key] != nil
 }
 
-// job returns the job of a held task; nil when there is none.
-func (h *hand) jobOf(key string) *job.Job {
+// handedDown notes that a task's job has been offered. It reports whether it was to be cancelled before.
+func (h *hand) handedDown(t *held) (cancelled bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t := h.tasks[key]; t != nil {
-		return t.job
+	t.offered = true
+	return t.cancelled
+}
+
+// cancel returns the task that is to be cancelled. It is nil when the task is not held, or not handed down: handedDown will say it.
+func (h *hand) cancel(key string) *held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.byKey[key]
+	if t == nil {
+		return nil
+	}
+	t.cancelled = true
+	if !t.offered {
+		return nil
+	}
+	return t
+}
+
+// attend makes the caller the one who waits for a task's verdict; false when there is one.
+func (h *hand) attend(t *held) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := t.attended
+	t.attended = true
+	return !was
+}
+
+// unattended returns the latest run of a task when nobody waits for its verdict; else nil.
+func (h *hand) unattended(key string) *held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.byKey[key]; t != nil && !t.attended {
+		return t
 	}
 	return nil
 }
 
-// settle marks a task as settled: asynq's own answer for it will be swallowed.
-func (h *hand) settle(t *held) {
+// release lets a task go.
+func (h *hand) release(t *held) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.tasks[t.key] == t {
-		h.settled[t.key] = struct{}{}
+	delete(h.runs, t.number)
+	if h.byKey[t.key] == t {
+		delete(h.byKey, t.key)
 	}
+	h.mu.Unlock()
+	close(t.gone)
 }
 
-// release lets a task go. It reports how many are left.
-func (h *hand) release(t *held) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.count--
-	if h.tasks[t.key] == t {
-		delete(h.tasks, t.key)
-	}
-	return h.count
-}
-
-// answered reports whether a task was settled, once.
-func (h *hand) answered(key string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, ok := h.settled[key]
-	delete(h.settled, key)
-	return ok
-}
-
+// size counts every run, also one whose task was taken away and that has not ended yet.
 func (h *hand) size() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.count
+	return len(h.runs)
 }
 
-// fieldsPerTask is the stride of dequeue.lua's answer.
-const fieldsPerTask = 7
-
-// readHeld reads dequeue.lua's answer for a queue. Tasks whose message asynq would not hand over are apart: those that
-// cannot be read, and those that name another task than the one they lie under.
-func readHeld(queue, holder string, values []string, now time.Time) (tasks, unreadable []*held) {
-	for ; len(values) >= fieldsPerTask; values = values[fieldsPerTask:] {
-		t := &held{key: values[0], holder: holder, encoded: values[1], received: now, pending: now}
-		if ns, err := strconv.ParseInt(values[2], 10, 64); err == nil {
-			t.pending = time.Unix(0, ns)
-		}
-		t.counters = task.Counters{Failures: number(values[3]), Kills: number(values[4]), Interruptions: number(values[5]), Losses: number(values[6])}
-		m, err := task.DecodeMessage([]byte(t.encoded))
-		if err != nil || m.Key != t.key || m.Queue != queue || !utf8.ValidString(m.Kind+m.Key+m.ErrorMsg+m.UniqueKey) {
-			unreadable = append(unreadable, t)
-			continue
-		}
-		t.message = m
-		tasks = append(tasks, t)
+// all returns what is held.
+func (h *hand) all() []*held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]*held, 0, len(h.runs))
+	for _, t := range h.runs {
+		all = append(all, t)
 	}
-	return tasks, unreadable
-}
-
-func number(s string) int {
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		return 0
-	}
-	return n
+	return all
 }

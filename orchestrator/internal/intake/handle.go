@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -11,65 +12,91 @@ import (
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// asynqMargin is how long before asynq's own deadline a run must have ended, so that asynq never ends a task by itself.
-const asynqMargin = 2 * time.Second
-
-// handle is asynq's handler: it makes the job, hands it down, and returns when its verdict has been carried out. It returns
-// nil always: what asynq then does for the task is answered by the gateway, or refused by Redis because the task is no longer active.
-func (l *lane) handle(ctx context.Context, t *asynq.Task) error {
-	key, _ := asynq.GetTaskID(ctx)
-	h := l.hand.get(key)
-	if h == nil || h.message == nil {
-		l.Log.Error("asynq handed over a task that was not taken", "queue", l.Queue, "task", key)
-		return asynq.SkipRetry
+// handDown offers a task's job to the pool, or ends it when it can never be run. The puller does it itself, and not asynq's
+// handlers, because those come in any order.
+func (l *lane) handDown(h *held) {
+	if f := l.refusal(h.job); f != nil {
+		l.Ender.End(h.job, job.Outcome{End: job.Faulted, Fault: f.AsPermanent(), Ended: time.Now()})
+	} else {
+		l.Dispatcher.Offer(h.job)
 	}
-	j := job.New(task.ID{Queue: l.Queue, Key: key}, t.Type(), t.Payload())
-	j.Counters, j.Submitted, j.Pending, j.Received = h.counters, h.message.Submitted(), h.pending, h.received
-	if h.message.Deadline > 0 || h.message.Timeout > 0 {
-		if deadline, ok := ctx.Deadline(); ok {
-			j.Deadline = deadline.Add(-asynqMargin)
-		}
-	}
-	l.hand.bind(h, j)
-	l.offer(j)
-	select {
-	case v := <-j.Verdict():
-		l.settle(h, v)
-		return nil
-	case <-ctx.Done():
-		return l.lost(ctx, h, j)
+	if l.hand.handedDown(h) {
+		l.Dispatcher.Cancel(h.job)
 	}
 }
 
-// offer hands a job down, or ends it when it can never be run.
-func (l *lane) offer(j *job.Job) {
-	refuse := func(f *fault.Fault) {
-		l.Ender.End(j, job.Outcome{End: job.Faulted, Fault: f.AsPermanent(), Ended: time.Now()})
-	}
+// refusal says why a job can never be run; nil when it can.
+func (l *lane) refusal(j *job.Job) *fault.Fault {
 	if kind := l.Kind(); kind != "" && j.Kind != kind {
-		refuse(fault.New(fault.UnknownKind, "queue %s runs tasks of kind %q, this one is of kind %q", l.Queue, kind, j.Kind))
-		return
+		return fault.New(fault.UnknownKind, "queue %s runs tasks of kind %q, this one is of kind %q", l.Queue, kind, j.Kind)
 	}
 	if err := l.Check(j.Payload); err != nil {
-		refuse(fault.New(fault.InvalidPayload, "%s", err.Error()))
+		return fault.New(fault.InvalidPayload, "%s", err.Error())
+	}
+	if !j.Deadline.IsZero() && !time.Now().Before(j.Deadline) {
+		return fault.New(fault.Timeout, "its deadline, %s, had passed before it could be run", j.Deadline.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// handle is asynq's handler: it waits for a run's verdict and returns when that has been carried out. What it returns does
+// not matter: what asynq does for the task afterwards is answered by the gateway.
+func (l *lane) handle(ctx context.Context, t *asynq.Task) error {
+	n, _ := strconv.ParseUint(string(t.Payload()), 10, 64)
+	if h := l.hand.run(n); h != nil {
+		l.attend(ctx, h)
+	}
+	return nil
+}
+
+// attend waits for a run's verdict and for its being carried out. Only the first who attends a run does something for it.
+func (l *lane) attend(ctx context.Context, h *held) {
+	if !l.hand.attend(h) {
+		<-h.gone
 		return
 	}
-	l.Dispatcher.Offer(j)
+	if h.before != nil {
+		// An earlier run of the same task, of which it was taken away: two at once must not be.
+		<-h.before
+		l.handDown(h)
+	}
+	select {
+	case v := <-h.job.Verdict():
+		l.settle(h, v)
+	case <-ctx.Done():
+		l.stopped(h)
+	}
+}
+
+// attendAll attends the runs that asynq never asked for.
+func (l *lane) attendAll() {
+	for _, h := range l.fetched.takeAll() {
+		go l.attend(context.Background(), h)
+	}
+}
+
+// runEnded is told that asynq has ended a run. It calls no handler for a run that was cancelled before it began.
+func (l *lane) runEnded(key string) {
+	if h := l.hand.unattended(key); h != nil {
+		go l.attend(context.Background(), h)
+	}
 }
 
 // settle waits until the verdict has been carried out or given up.
 func (l *lane) settle(h *held, v job.Verdict) {
-	done := make(chan struct{})
-	l.settler.put(h, v, done)
-	<-done
+	l.settler.put(h, v)
+	<-h.gone
 }
 
-// lost ends the run of a task that asynq has taken away: its lease could not be kept, or another asynq client cancelled it.
-func (l *lane) lost(ctx context.Context, h *held, j *job.Job) error {
-	l.Log.Warn("a task was taken away while it ran; its run is ended", "task", j.ID, "reason", context.Cause(ctx))
-	l.Dispatcher.Cancel(j)
-	<-j.Verdict()
-	l.hand.release(h)
-	l.nudge()
-	return ctx.Err()
+// stopped ends a run that asynq has given up: because another asynq client cancelled the task, or because its lease has run
+// out while Redis was away, so that by now another manager may run it. In the second case nobody wanted the task to end.
+func (l *lane) stopped(h *held) {
+	expired := l.leases.expired(h.received)
+	l.Dispatcher.Cancel(h.job)
+	v := <-h.job.Verdict()
+	if expired && v.State == task.Cancelled {
+		v = job.Verdict{Move: job.GiveBack, State: task.Waiting, Counters: h.counters, Suspect: h.suspect, Reason: "its lease ran out"}
+		v.Counters.Interruptions++
+	}
+	l.settle(h, v)
 }

@@ -10,19 +10,70 @@ import (
 	"time"
 )
 
-// Health is whether Redis answers, as seen by the lanes.
+// Health is whether Redis answers, as seen by the lanes. It logs the beginning and the end of a trouble, not every call in it.
 type Health struct {
+	log *slog.Logger
+
 	mu       sync.Mutex
 	err      error
 	lastGood time.Time
+	taking   trouble
+	storing  trouble
 }
 
-func (h *Health) report(err error) {
+// trouble is that calls of a sort fail.
+type trouble struct {
+	on    bool
+	since time.Time // the last failure
+}
+
+// took reports a call that takes or keeps tasks, made at the given time.
+func (h *Health) took(queue string, began time.Time, err error) {
+	if err != nil {
+		err = fmt.Errorf("take tasks from queue %s: %w", queue, err)
+	}
+	h.report(&h.taking, "taken", began, err)
+}
+
+// stored reports a call that stores what became of tasks, made at the given time.
+func (h *Health) stored(queue string, began time.Time, err error) {
+	if err != nil {
+		err = fmt.Errorf("store what became of tasks of queue %s: %w", queue, err)
+	}
+	h.report(&h.storing, "settled", began, err)
+}
+
+func (h *Health) report(t *trouble, what string, began time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.err = err
-	if err == nil {
+	switch {
+	case errors.Is(err, context.Canceled):
+	case err != nil:
+		h.err = err
+		t.since = time.Now()
+		if !t.on {
+			t.on = true
+			h.log.Warn("Redis is in trouble; nothing is lost, work goes on when it is well again", "error", err)
+		}
+	case began.Before(t.since): // older news than the failure
+	default:
 		h.lastGood = time.Now()
+		if t.on {
+			t.on = false
+			h.log.Info("Redis is well again: tasks are " + what)
+		}
+		if !h.taking.on && !h.storing.on {
+			h.err = nil
+		}
+	}
+}
+
+// announced reports a call that told clients of the queues. A failure shows in Err only: who tells tries again, and is not work.
+func (h *Health) announced(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err != nil {
+		h.err = err
 	}
 }
 
@@ -38,30 +89,6 @@ func (h *Health) LastGood() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lastGood
-}
-
-// trouble logs the beginning and the end of a trouble, not every call in it.
-type trouble struct {
-	mu sync.Mutex
-	on bool
-}
-
-func (t *trouble) note(log *slog.Logger, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.on && !errors.Is(err, context.Canceled) {
-		log.Warn("Redis does not answer; nothing is lost, work goes on when it is back", "error", err)
-		t.on = true
-	}
-}
-
-func (t *trouble) over(log *slog.Logger, message string, attrs ...any) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.on {
-		log.Info("Redis answers again: "+message, attrs...)
-		t.on = false
-	}
 }
 
 // asynqLog writes asynq's log lines as ours. What asynq does inside is of interest only to somebody who looks for it.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -55,7 +54,7 @@ type Intake struct {
 
 // New returns an intake for the given queues.
 func New(deps Deps, lanes []Lane) *Intake {
-	in := &Intake{Deps: deps, lanes: make(map[string]*lane, len(lanes)), health: &Health{}}
+	in := &Intake{Deps: deps, lanes: make(map[string]*lane, len(lanes)), health: &Health{log: deps.Log}}
 	s := newScripts()
 	for _, conf := range lanes {
 		in.lanes[conf.Queue] = newLane(conf, deps, s, in.health)
@@ -105,7 +104,7 @@ func (in *Intake) Run(ctx context.Context, giveUp <-chan struct{}) error {
 // Kick makes the lanes look again, after a change of capacity.
 func (in *Intake) Kick() {
 	for _, l := range in.lanes {
-		l.nudge()
+		l.puller.nudge()
 	}
 }
 
@@ -120,78 +119,3 @@ func (in *Intake) InHand() int {
 
 // Health says whether Redis answers.
 func (in *Intake) Health() *Health { return in.health }
-
-// announceEvery is how often the entries of the queues are written again, should somebody have flushed Redis.
-const announceEvery = time.Minute
-
-// announce keeps the entries of the queues in Redis.
-func (in *Intake) announce(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-timer.C:
-		}
-		if err := in.Announce(ctx); err != nil {
-			in.health.report(err)
-			timer.Reset(time.Second)
-			continue
-		}
-		timer.Reset(announceEvery)
-	}
-}
-
-// Announce writes the entries of the queues to Redis, so that clients know them. Run repeats it; call it before Run to have
-// them there before the first task.
-func (in *Intake) Announce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	_, err := in.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for _, l := range in.lanes {
-			entry, err := task.EncodeEntry(l.Entry())
-			if err != nil {
-				return err
-			}
-			pipe.Set(ctx, l.keys.Entry(), entry, 0)
-			pipe.SAdd(ctx, task.AsynqQueuesKey, l.Queue)
-		}
-		return nil
-	})
-	return err
-}
-
-// listen wakes lanes when a submit says so, and cancels jobs when a client asks. go-redis connects again by itself.
-func (in *Intake) listen(ctx context.Context) {
-	byChannel := map[string]func(payload string){}
-	channels := make([]string, 0, 2*len(in.lanes))
-	for _, l := range in.lanes {
-		byChannel[l.keys.WakeChannel()] = func(string) { l.wake() }
-		byChannel[l.keys.CancelChannel()] = func(key string) {
-			if j := l.hand.jobOf(key); j != nil {
-				l.Dispatcher.Cancel(j)
-			}
-		}
-		channels = append(channels, l.keys.WakeChannel(), l.keys.CancelChannel())
-	}
-	if len(channels) == 0 {
-		return
-	}
-	sub := in.Redis.Subscribe(ctx, channels...)
-	defer func() { _ = sub.Close() }()
-	messages := sub.Channel()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case m, ok := <-messages:
-			if !ok {
-				return
-			}
-			if act := byChannel[m.Channel]; act != nil {
-				act(m.Payload)
-			}
-		}
-	}
-}

@@ -2,8 +2,7 @@ package intake
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
+	"math"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -16,38 +15,37 @@ import (
 type lane struct {
 	Lane
 	Deps
-	keys    task.Keys
-	scripts scripts
+	keys        task.Keys
+	dequeueKeys []string
+	scripts     scripts
+	health      *Health
+
 	hand    *hand
-	fetched fetched
+	puller  *puller
+	fetched *fetched
 	settler *settler
-	health  *Health
-	trouble trouble
+	leases  *leases
 	server  *asynq.Server
 
-	nudged    chan struct{} // has an element when next should look again
-	woken     atomic.Bool   // somebody said that there is work
-	closed    chan struct{} // nothing more is taken
-	abandoned atomic.Bool   // asynq's own scripts are refused
-
-	// Only next uses these.
-	timer         *time.Timer
-	lastPull      time.Time
-	backlog       bool
-	waitedForRoom bool
+	closed    chan struct{} // closed when nothing more is taken
+	nextTimer *time.Timer   // of next
 }
 
 func newLane(conf Lane, deps Deps, s scripts, health *Health) *lane {
+	keys := task.KeysOf(conf.Queue)
 	l := &lane{
-		Lane: conf, Deps: deps, keys: task.KeysOf(conf.Queue), scripts: s, hand: newHand(), health: health,
-		nudged: make(chan struct{}, 1), closed: make(chan struct{}), timer: time.NewTimer(time.Hour),
+		Lane: conf, Deps: deps, keys: keys, scripts: s, health: health, hand: newHand(), fetched: newFetched(),
+		dequeueKeys: []string{keys.Pending(), keys.Paused(), keys.Active(), keys.Lease()},
+		closed:      make(chan struct{}), nextTimer: time.NewTimer(math.MaxInt64),
 	}
+	l.puller = newPuller(l)
 	l.settler = newSettler(l)
+	l.leases = &leases{lane: l}
 	l.server = asynq.NewServerFromRedisClient(&gateway{UniversalClient: deps.Redis, keys: l.keys, lane: l}, asynq.Config{
-		// The gateway holds the lane to the pool's room; asynq's own bound only has to be out of the way.
+		// The puller holds the lane to the pool's room; asynq's own bound only has to be out of the way.
 		Concurrency:              2 * settings.MaxCapacity,
 		Queues:                   map[string]int{conf.Queue: 1},
-		TaskCheckInterval:        time.Millisecond, // the gateway has waited already
+		TaskCheckInterval:        time.Millisecond, // next has waited already
 		DelayedTaskCheckInterval: time.Second,
 		ShutdownTimeout:          time.Millisecond, // by then nothing is left to wait for
 		JanitorInterval:          time.Minute,
@@ -59,20 +57,6 @@ func newLane(conf Lane, deps Deps, s scripts, health *Health) *lane {
 	return l
 }
 
-// nudge makes next look again.
-func (l *lane) nudge() {
-	select {
-	case l.nudged <- struct{}{}:
-	default:
-	}
-}
-
-// wake says that there is work in the queue.
-func (l *lane) wake() {
-	l.woken.Store(true)
-	l.nudge()
-}
-
 func (l *lane) closing() bool {
 	select {
 	case <-l.closed:
@@ -82,50 +66,88 @@ func (l *lane) closing() bool {
 	}
 }
 
-// run takes tasks until ctx ends, and returns when all are settled or giveUp has been closed. It returns how many are left.
+// leaveAfter is how long what still waits for Redis gets once the stop has given up on it. A call that hangs is left
+// behind then: it ends by its own timeout, or with the client.
+const leaveAfter = time.Second
+
+// run takes tasks until ctx ends, and returns when all are settled, or soon after giveUp has been closed. It returns how
+// many are left.
 func (l *lane) run(ctx context.Context, giveUp <-chan struct{}) (left int, err error) {
-	var settling sync.WaitGroup
-	settling.Go(func() { l.settler.run(giveUp) })
+	settled := background(func() { l.settler.run(giveUp) })
 	if err := l.server.Start(asynq.HandlerFunc(l.handle)); err != nil {
-		close(l.closed)
 		l.settler.close()
-		settling.Wait()
+		<-settled
 		return 0, err
 	}
-	l.wake()
+	l.puller.wake()
+	pulled := background(func() { l.puller.run(giveUp) })
+	stopRenewing := make(chan struct{})
+	renewed := background(func() { l.leases.run(stopRenewing) })
 	<-ctx.Done()
+
 	close(l.closed)
-	l.server.Stop() // returns when asynq's loop has ended
-	l.giveBackFetched()
-	l.settler.waitEmpty(giveUp)
-	left = l.hand.size()
-	l.abandoned.Store(left > 0)
-	l.shutdown(giveUp)
+	over := make(chan struct{})
+	leave := background(func() {
+		select {
+		case <-giveUp:
+		case <-over:
+			return
+		}
+		timer := time.NewTimer(leaveAfter)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-over:
+		}
+	})
+	l.await(background(l.server.Stop), leave) // asynq's loop has ended
+	l.await(pulled, leave)
+	l.attendAll()
+	l.awaitSettled(giveUp)
+	l.await(background(l.server.Shutdown), leave)
+	close(stopRenewing)
+	l.await(renewed, leave)
 	l.settler.close()
-	settling.Wait()
-	return left, nil
+	l.await(settled, leave)
+	close(over)
+	<-leave
+	return l.hand.size(), nil
 }
 
-// shutdownTimeout is how long asynq may take to end once nobody waits for Redis any more.
-const shutdownTimeout = time.Second
-
-// shutdown ends asynq. While Redis hangs it hangs in its last calls; a stop that has given up on Redis leaves it behind.
-func (l *lane) shutdown(giveUp <-chan struct{}) {
+// background runs f in a goroutine and returns a channel that is closed when it has ended.
+func background(f func()) <-chan struct{} {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.server.Shutdown()
+		f()
 	}()
+	return ended
+}
+
+// await waits for the end of a part, but no longer than until leave is closed.
+func (l *lane) await(ended, leave <-chan struct{}) {
 	select {
 	case <-ended:
 		return
-	case <-giveUp:
+	case <-leave:
 	}
-	timer := time.NewTimer(shutdownTimeout)
-	defer timer.Stop()
 	select {
 	case <-ended:
-	case <-timer.C:
-		l.Log.Warn("asynq does not end while Redis is away; it is left behind", "queue", l.Queue)
+	default:
+		l.Log.Debug("a call to Redis is left behind", "queue", l.Queue)
+	}
+}
+
+// awaitSettled returns when the lane's hand is empty or giveUp is closed.
+func (l *lane) awaitSettled(giveUp <-chan struct{}) {
+	const look = 2 * time.Millisecond
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for l.hand.size() > 0 {
+		select {
+		case <-ticker.C:
+		case <-giveUp:
+			return
+		}
 	}
 }

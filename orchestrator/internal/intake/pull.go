@@ -3,22 +3,17 @@ package intake
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
+	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
-	"github.com/drover-jobs/drover/protocol/task"
+	"github.com/drover-jobs/drover/protocol/fault"
 )
 
 const (
 	// basePoll is how often an idle lane looks by itself: for tasks of clients that publish nothing, delayed tasks that
 	// are due, and publishes that were lost.
 	basePoll = 250 * time.Millisecond
-	// longestPull bounds one call of asynq's dequeue. asynq takes its time at the beginning of the call as the beginning of
-	// the lease, so it must be short against the lease.
-	longestPull = time.Second
 	// pullBatch is how many tasks one script takes at most.
 	pullBatch = 64
 	// refillWait is how long a lane with a backlog waits for more room, so that one script takes several tasks.
@@ -29,101 +24,146 @@ const (
 	brokerPause = 250 * time.Millisecond
 )
 
-// next returns the message of the next task, or redis.Nil when there is none for now. asynq calls it from one goroutine.
-func (l *lane) next() (string, error) {
-	deadline := time.Now().Add(longestPull)
-	for {
-		if t := l.fetched.pop(); t != nil {
-			return t.encoded, nil
+// puller takes tasks from Redis, as many as there is room for, in a goroutine of its own.
+type puller struct {
+	lane   *lane
+	nudged chan struct{} // has an element when it should look again
+	woken  atomic.Bool   // somebody said that there is work
+
+	timer         *time.Timer
+	lastPull      time.Time
+	backlog       bool // there was more than was taken
+	waitedForRoom bool
+	// token is that of a call whose answer was lost; empty when there is none.
+	token string
+}
+
+func newPuller(l *lane) *puller {
+	return &puller{lane: l, nudged: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+}
+
+// nudge makes it look again.
+func (p *puller) nudge() {
+	select {
+	case p.nudged <- struct{}{}:
+	default:
+	}
+}
+
+// wake says that there is work in the queue.
+func (p *puller) wake() {
+	p.woken.Store(true)
+	p.nudge()
+}
+
+// run takes tasks until the lane closes, and then finds out what an unanswered call took, unless giveUp comes first.
+func (p *puller) run(giveUp <-chan struct{}) {
+	for !p.lane.closing() {
+		room := p.room()
+		switch {
+		case p.token != "":
+			p.pull(room)
+		case room <= 0 || !p.due():
+			p.pause(p.untilPoll(), p.nudged)
+		case p.backlog && room < p.refillAt() && !p.waitedForRoom:
+			p.waitedForRoom = true
+			p.pause(refillWait, p.nudged)
+		default:
+			p.waitedForRoom = false
+			p.pull(room)
 		}
-		if l.closing() || !time.Now().Before(deadline) {
-			return "", redis.Nil
+	}
+	for p.token != "" {
+		if p.pull(0); p.token == "" {
+			return
 		}
-		room := l.room()
-		if room <= 0 || !l.due() {
-			l.rest(deadline)
-			continue
+		p.timer.Reset(brokerPause)
+		select {
+		case <-p.timer.C:
+		case <-giveUp:
+			return
 		}
-		if l.backlog && room < l.refillAt() && !l.waitedForRoom {
-			l.waitedForRoom = true
-			l.pause(refillWait)
-			continue
-		}
-		l.waitedForRoom = false
-		l.pull(min(room, pullBatch))
 	}
 }
 
 // room is how many more tasks the pool would take.
-func (l *lane) room() int { return l.Dispatcher.Capacity() - l.hand.size() }
+func (p *puller) room() int { return p.lane.Dispatcher.Capacity() - p.lane.hand.size() }
 
 // refillAt is the room from which a pull is worth a call while there is a backlog.
-func (l *lane) refillAt() int { return min(pullBatch, max(1, l.Dispatcher.Capacity()/4)) }
+func (p *puller) refillAt() int { return min(pullBatch, max(1, p.lane.Dispatcher.Capacity()/4)) }
 
 // due reports whether there may be something to take: there was more than was taken, somebody said so, or it is time to look.
-func (l *lane) due() bool {
-	if l.woken.Swap(false) {
+func (p *puller) due() bool {
+	if p.woken.Swap(false) {
 		return true
 	}
-	return l.backlog || time.Since(l.lastPull) >= basePoll
+	return p.backlog || time.Since(p.lastPull) >= basePoll
 }
 
-// rest waits for a wake-up, for room, for the base poll or for the end of the call.
-func (l *lane) rest(deadline time.Time) {
-	wait := time.Until(deadline)
-	if poll := basePoll - time.Since(l.lastPull); poll > 0 {
-		wait = min(wait, poll)
-	} else {
-		wait = min(wait, basePoll) // there is no room: look again later
+// untilPoll is how long until it looks by itself. It is overdue while there is no room: then it looks for room.
+func (p *puller) untilPoll() time.Duration {
+	if d := basePoll - time.Since(p.lastPull); d > 0 {
+		return d
 	}
-	l.pause(wait)
+	return basePoll
 }
 
-func (l *lane) pause(d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	l.timer.Reset(d)
+// pause waits; a nudge or the lane's end cut it short.
+func (p *puller) pause(d time.Duration, nudged <-chan struct{}) {
+	p.timer.Reset(d)
 	select {
-	case <-l.nudged:
-	case <-l.timer.C:
-	case <-l.closed:
+	case <-nudged:
+	case <-p.timer.C:
+	case <-p.lane.closed:
 	}
 }
 
-// pull takes up to n tasks.
-func (l *lane) pull(n int) {
+// pull takes up to n tasks, and what an unanswered call took. A call that is not answered is repeated with its token until
+// it is, so that no task is lost on the way.
+func (p *puller) pull(n int) {
+	l := p.lane
+	n = max(0, min(n, pullBatch))
+	again := "1"
+	if p.token == "" {
+		p.token, again = rand.Text(), ""
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	now := time.Now()
-	holder := rand.Text()
-	keys := []string{l.keys.Pending(), l.keys.Paused(), l.keys.Active(), l.keys.Lease()}
-	values, err := l.scripts.dequeue.Run(ctx, l.Redis, keys, now.Add(leaseDuration).Unix(), l.keys.TaskPrefix(), n, holder).StringSlice()
-	l.health.report(err)
-	l.lastPull = time.Now()
+	values, err := l.scripts.dequeue.run(ctx, l.Redis, l.dequeueKeys,
+		[]any{now.Add(leaseDuration).Unix(), l.keys.TaskPrefix(), n, p.token, again}).StringSlice()
+	p.lastPull = time.Now()
+	l.health.took(l.Queue, now, err)
 	if err != nil {
-		l.backlog = false
-		l.trouble.note(l.Log, fmt.Errorf("take tasks from queue %s: %w", l.Queue, err))
-		l.pauseUnlessClosed(brokerPause)
+		p.backlog = false
+		p.pause(brokerPause, nil)
 		return
 	}
-	l.trouble.over(l.Log, "tasks are taken again", "queue", l.Queue)
-	tasks, unreadable := readHeld(l.Queue, holder, values, now)
-	l.backlog = len(tasks)+len(unreadable) == n
-	l.hand.add(tasks)
-	l.hand.add(unreadable)
-	l.fetched.push(tasks)
-	for _, t := range unreadable {
-		l.Log.Error("a task's message cannot be read; it is kept among the dead letters", "queue", l.Queue, "task", t.key)
-		l.settler.put(t, job.Verdict{Move: job.Bury, State: task.Dead, Counters: t.counters, Reason: "unreadable message"}, nil)
+	tasks := readHeld(l.Queue, p.token, values, now)
+	p.token = ""
+	p.backlog = n > 0 && len(tasks) >= n
+	for _, t := range tasks {
+		t.job = t.newJob(l.Queue)
 	}
+	l.hand.add(tasks...)
+	readable := make([]*held, 0, len(tasks))
+	for _, t := range tasks {
+		switch {
+		case t.message == nil:
+			l.bury(t)
+			continue
+		case t.before == nil:
+			l.handDown(t)
+		}
+		readable = append(readable, t)
+	}
+	l.fetched.push(readable)
 }
 
-// pauseUnlessClosed is pause without the wake-ups.
-func (l *lane) pauseUnlessClosed(d time.Duration) {
-	l.timer.Reset(d)
-	select {
-	case <-l.timer.C:
-	case <-l.closed:
-	}
+// bury ends a task whose message cannot be read.
+func (l *lane) bury(t *held) {
+	l.Log.Error("a task's message cannot be read; it is kept among the dead letters", "queue", l.Queue, "task", t.key)
+	f := fault.New(fault.InvalidPayload, "its message in the queue cannot be read: it was not written by a client of Drover or asynq")
+	l.Ender.End(t.job, job.Outcome{End: job.Faulted, Fault: f.AsPermanent(), Ended: time.Now()})
+	l.settler.put(t, <-t.job.Verdict())
 }

@@ -2,25 +2,20 @@ package intake
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
-	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// settleBatch is how many verdicts one script carries out at most.
-const settleBatch = 64
-
-// verdict is a decided task that waits to be settled.
-type verdict struct {
-	task *held
-	job.Verdict
-	done chan struct{} // closed when it has been carried out or given up; may be nil
-}
+const (
+	// settleBatch is how many verdicts one script carries out at most, and settleBytes how much it carries, but for a
+	// single one that is larger.
+	settleBatch = 64
+	settleBytes = 8 << 20
+)
 
 // settler carries out verdicts, as many at once as wait.
 type settler struct {
@@ -28,201 +23,145 @@ type settler struct {
 	kick chan struct{}
 
 	mu      sync.Mutex
-	waiting []verdict
+	waiting []*settlement
 	closed  bool
 }
 
 func newSettler(l *lane) *settler { return &settler{lane: l, kick: make(chan struct{}, 1)} }
 
-func (s *settler) put(t *held, v job.Verdict, done chan struct{}) {
+// put takes the verdict of a held task.
+func (s *settler) put(t *held, v job.Verdict) {
+	c := newSettlement(t, v, time.Now())
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		s.lane.hand.release(t)
-		if done != nil {
-			close(done)
-		}
+	closed := s.closed
+	if !closed {
+		s.waiting = append(s.waiting, c)
+	}
+	s.mu.Unlock()
+	if closed {
+		close(t.gone) // it stays in the hand: it is among those that are left
 		return
 	}
-	s.waiting = append(s.waiting, verdict{task: t, Verdict: v, done: done})
-	s.mu.Unlock()
+	s.wake()
+}
+
+func (s *settler) wake() {
 	select {
 	case s.kick <- struct{}{}:
 	default:
 	}
 }
 
-// waitEmpty returns when the lane's hand is empty or giveUp is closed.
-func (s *settler) waitEmpty(giveUp <-chan struct{}) {
-	const look = 5 * time.Millisecond
-	ticker := time.NewTicker(look)
-	defer ticker.Stop()
-	for s.lane.hand.size() > 0 {
-		select {
-		case <-ticker.C:
-		case <-giveUp:
-			return
-		}
-	}
-}
-
-// close ends run and lets go of whatever was not carried out.
+// close ends run once nothing waits.
 func (s *settler) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
+	s.wake()
 }
 
-// run carries out verdicts until close; after giveUp it tries none again.
+// take returns the next batch, and whether there will be no more.
+func (s *settler) take() (batch []*settlement, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, size := 0, 0
+	for n < min(len(s.waiting), settleBatch) {
+		size += s.waiting[n].size()
+		if n > 0 && size > settleBytes {
+			break
+		}
+		n++
+	}
+	batch = slices.Clone(s.waiting[:n])
+	s.waiting = slices.Delete(s.waiting, 0, n)
+	return batch, s.closed
+}
+
+// run carries out verdicts until close. Once giveUp is closed it tries none again, and after one that failed no more at all.
 func (s *settler) run(giveUp <-chan struct{}) {
+	hopeless := false
 	for range s.kick {
 		for {
-			s.mu.Lock()
-			batch := s.waiting[:min(len(s.waiting), settleBatch)]
-			s.waiting = s.waiting[len(batch):]
-			closed := s.closed
-			s.mu.Unlock()
+			batch, closed := s.take()
 			if len(batch) == 0 {
 				if closed {
 					return
 				}
 				break
 			}
-			s.carryOut(batch, giveUp)
+			if hopeless {
+				s.leave(batch)
+				continue
+			}
+			hopeless = !s.carryOut(batch, giveUp)
 		}
 	}
 }
 
-// carryOut writes a batch of verdicts, again and again while Redis is away.
-func (s *settler) carryOut(batch []verdict, giveUp <-chan struct{}) {
-	l := s.lane
-	// Of those that go back, the newest first, so that the oldest ends at the head.
-	slices.SortStableFunc(batch, func(a, b verdict) int {
-		if a.Move == job.GiveBack && b.Move == job.GiveBack {
-			return b.task.received.Compare(a.task.received)
+// carryOut writes a batch of verdicts, again and again while Redis is away. It reports false when it was given up.
+func (s *settler) carryOut(batch []*settlement, giveUp <-chan struct{}) bool {
+	// settle.lua wants it so.
+	slices.SortStableFunc(batch, func(a, b *settlement) int {
+		if a.move == moveGiveBack && b.move == moveGiveBack {
+			return strings.Compare(b.task.place, a.task.place)
 		}
-		return 0
+		return strings.Compare(a.move, b.move)
 	})
-	for {
-		results, err := s.write(batch)
-		l.health.report(err)
+	for tries := 0; ; tries++ {
+		began := time.Now()
+		results, err := s.write(batch, began)
+		s.lane.health.stored(s.lane.Queue, began, err)
 		if err == nil {
-			l.trouble.over(l.Log, "results are stored again", "queue", l.Queue)
-			s.finish(batch, results)
-			return
+			s.finish(batch, results, tries > 0)
+			return true
 		}
-		l.trouble.note(l.Log, fmt.Errorf("store what became of %d tasks of queue %s: %w", len(batch), l.Queue, err))
 		timer := time.NewTimer(brokerPause)
 		select {
 		case <-timer.C:
 		case <-giveUp:
 			timer.Stop()
-			s.giveUp(batch)
-			return
+			s.leave(batch)
+			return false
 		}
 	}
 }
 
 // finish lets go of settled tasks.
-func (s *settler) finish(batch []verdict, moved []int64) {
-	for i, v := range batch {
-		// Also when it was no longer ours: asynq must not end a run that may be somebody else's by now.
-		s.lane.hand.settle(v.task)
-		if i >= len(moved) || moved[i] != 1 {
-			s.lane.Log.Warn("a task had been taken away before its end could be stored; it will run again", "queue", s.lane.Queue, "task", v.task.key)
+func (s *settler) finish(batch []*settlement, moved []int64, again bool) {
+	l := s.lane
+	for i, c := range batch {
+		if (i >= len(moved) || moved[i] != 1) && !again { // else most likely an earlier try did it, and its answer was lost
+			l.Log.Warn("a task had been taken away before its end could be stored; it runs again", "queue", l.Queue, "task", c.task.key)
 		}
-		s.lane.hand.release(v.task)
-		if v.done != nil {
-			close(v.done)
-		}
+		l.hand.release(c.task)
 	}
-	s.lane.nudge()
+	l.puller.nudge()
 }
 
-// giveUp leaves tasks active in Redis: their leases run out, and they run again. They stay in the hand, so that the stop's
+// leave leaves tasks active in Redis: their leases run out, and they run again. They stay in the hand, so that the stop's
 // report counts them.
-func (s *settler) giveUp(batch []verdict) {
-	for _, v := range batch {
-		s.lane.hand.settle(v.task)
-		if v.done != nil {
-			close(v.done)
-		}
+func (s *settler) leave(batch []*settlement) {
+	for _, c := range batch {
+		close(c.task.gone)
 	}
 }
 
 // write runs settle.lua.
-func (s *settler) write(batch []verdict) ([]int64, error) {
+func (s *settler) write(batch []*settlement, now time.Time) ([]int64, error) {
 	l := s.lane
-	now := time.Now()
 	day := now.UTC().Format(time.DateOnly)
 	keys := []string{
 		l.keys.Active(), l.keys.Lease(), l.keys.Pending(), l.keys.Retry(), l.keys.Archived(), l.keys.CompletedSet(),
 		l.keys.Processed(), l.keys.Processed() + ":" + day, l.keys.FailedRuns(), l.keys.FailedRuns() + ":" + day,
 	}
-	args := make([]any, 0, 8+14*len(batch))
-	args = append(args, l.keys.TaskPrefix(), l.keys.Record(""), l.keys.EventsChannel(), now.Add(statsKept).Unix(), now.Unix(), now.UnixNano(), now.Add(-archiveKept).Unix(), archiveSize)
-	for i := range batch {
-		args = append(args, batch[i].args(now)...)
+	const perTask = 12 // at most
+	args := make([]any, 0, 8+perTask*len(batch))
+	args = append(args, l.keys.TaskPrefix(), l.keys.Record(""), l.keys.EventsChannel(),
+		now.Add(statsKept).Unix(), now.Unix(), now.UnixNano(), now.Add(-archiveKept).Unix(), archiveSize)
+	for _, c := range batch {
+		args = c.appendTo(args)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	return l.scripts.settle.Run(ctx, l.Redis, keys, args...).Int64Slice()
-}
-
-// args are the verdict's values for settle.lua.
-func (v *verdict) args(now time.Time) []any {
-	var msg, record, event []byte
-	move, score, unique := "", int64(0), ""
-	switch v.Move {
-	case job.Finish:
-		move = "f"
-		if v.task.message == nil {
-			break
-		}
-		unique = v.task.message.UniqueKey
-		if keep := v.task.message.Retention; keep > 0 {
-			score, msg = now.Unix()+keep, []byte(v.task.encoded)
-		}
-	case job.Retry:
-		move, msg = "r", v.failedMessage(now)
-		score = v.RetryAt.Add(time.Second - 1).Unix() // rounded up: asynq's clock has whole seconds
-	case job.Bury:
-		move, msg = "b", v.failedMessage(now)
-	case job.GiveBack:
-		move = "g"
-	}
-	if v.Record != nil && v.KeepFor >= time.Second {
-		record = orNothing(task.EncodeRecord(v.Record))
-	}
-	if v.Event != nil {
-		event = orNothing(task.EncodeEvents(v.Event))
-	}
-	return []any{
-		v.task.key, v.task.holder, move, msg, score, record, int64(v.KeepFor / time.Second), event, unique, v.State.String(),
-		v.Counters.Failures, v.Counters.Kills, v.Counters.Interruptions, v.Counters.Losses,
-	}
-}
-
-// failedMessage is asynq's message with the failure noted, as asynq itself would have; an unreadable one stays as it is.
-func (v *verdict) failedMessage(now time.Time) []byte {
-	if v.task.message == nil {
-		return []byte(v.task.encoded)
-	}
-	m := *v.task.message
-	m.Retried++
-	m.ErrorMsg = strings.ToValidUTF8(v.Reason, "\uFFFD")
-	m.LastFailedAt = now.Unix()
-	return m.Encode()
-}
-
-// orNothing drops what cannot be encoded, which takes a key that is not UTF-8: such a task has no record.
-func orNothing(data []byte, err error) []byte {
-	if err != nil {
-		return nil
-	}
-	return data
+	return l.scripts.settle.run(ctx, l.Redis, keys, args).Int64Slice()
 }

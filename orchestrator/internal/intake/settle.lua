@@ -12,22 +12,26 @@
 -- ARGV[6] now, Unix nanosecond
 -- ARGV[7] archived tasks that died before this Unix second are deleted
 -- ARGV[8] at most this many archived tasks are kept
--- then fourteen values a task:
+-- then for each task:
 --   key
 --   holder       token of the call that took it
---   move         f finish, r retry, b bury, g give back
---   msg          asynq message for r and b, and for f with a score; else empty
---   score        Unix second at which a retry is due, or until which asynq keeps a finished task of a foreign client; else 0
+--   move         d done, k kept, r retry, b bury, g give back
 --   record       terminal record; empty for none
 --   ttl          seconds that the record is kept
 --   event        encoded events; empty for none
---   unique       asynq's uniqueness lock of the task; empty for none
---   end          name of the state in which a buried task ended
---   failures, kills, interruptions, losses
+-- and further, by its move:
+--   d            asynq's uniqueness lock of the task, empty for none
+--   k            the same, asynq message, result, Unix second until which asynq keeps it
+--   r            failures, kills, interruptions, losses, asynq message, Unix second at which it is due
+--   b            failures, kills, interruptions, losses, asynq message, name of the state in which it ended
+--   g            failures, kills, interruptions, losses, its place, "1" when it is a suspect
+-- A place is a number of 19 digits that grows with the order in which tasks were first taken. Those that are given back
+-- stand at the head of the queue in that order, whatever the order in which they came back. The caller sorts the given
+-- back ones of a call by falling place.
 -- Returns a list with 1 for each task that was moved and 0 for each that was no longer ours.
-local stride = 14
-local results = {}
-local events = {}
+local further = {d = 1, k = 4, r = 6, b = 6, g = 6}
+local maxAhead = 1000
+local results, events, freed, back = {}, {}, {}, {}
 local processed, failed, buried = 0, 0, 0
 
 local function count(key, n)
@@ -42,57 +46,89 @@ local function countDay(key, n)
   end
 end
 
-for i = 9, #ARGV, stride do
-  local id, holder, move = ARGV[i], ARGV[i + 1], ARGV[i + 2]
-  local task = ARGV[1] .. id
-  if redis.call("HGET", task, "drover_holder") ~= holder or redis.call("LREM", KEYS[1], -1, id) == 0 then
-    results[#results + 1] = 0
-  else
-    redis.call("HDEL", task, "drover_holder")
-    redis.call("ZREM", KEYS[2], id)
-    if move == "f" then
-      processed = processed + 1
-      if ARGV[i + 4] ~= "0" then
-        redis.call("ZADD", KEYS[6], ARGV[i + 4], id)
-        redis.call("HSET", task, "msg", ARGV[i + 3], "state", "completed")
-      else
-        redis.call("DEL", task)
-      end
-      if ARGV[i + 8] ~= "" and redis.call("GET", ARGV[i + 8]) == id then
-        redis.call("DEL", ARGV[i + 8])
-      end
-    else
-      redis.call("HSET", task, "drover_failures", ARGV[i + 10], "drover_kills", ARGV[i + 11],
-        "drover_interruptions", ARGV[i + 12], "drover_losses", ARGV[i + 13])
-      if move == "g" then
-        redis.call("RPUSH", KEYS[3], id)
-        redis.call("HSET", task, "state", "pending", "pending_since", ARGV[6])
-      elseif move == "r" then
-        processed, failed = processed + 1, failed + 1
-        redis.call("ZADD", KEYS[4], ARGV[i + 4], id)
-        redis.call("HSET", task, "msg", ARGV[i + 3], "state", "retry")
-      else
-        processed, failed, buried = processed + 1, failed + 1, buried + 1
-        redis.call("ZADD", KEYS[5], ARGV[5], id)
-        redis.call("HSET", task, "msg", ARGV[i + 3], "state", "archived", "drover_end", ARGV[i + 9])
-      end
-    end
-    if ARGV[i + 5] ~= "" then
-      redis.call("SET", ARGV[2] .. id, ARGV[i + 5], "EX", ARGV[i + 6])
-    end
-    if ARGV[i + 7] ~= "" then
-      events[#events + 1] = ARGV[i + 7]
-    end
-    results[#results + 1] = 1
+local function unlock(lock, id)
+  if lock ~= "" and redis.call("GET", lock) == id then
+    redis.call("DEL", lock)
   end
 end
 
-count(KEYS[7], processed)
-countDay(KEYS[8], processed)
-count(KEYS[9], failed)
-countDay(KEYS[10], failed)
-if buried > 0 then
-  local old = redis.call("ZRANGEBYSCORE", KEYS[5], "-inf", ARGV[7])
+local function setCounters(task, i)
+  redis.call("HSET", task, "drover_failures", ARGV[i], "drover_kills", ARGV[i + 1],
+    "drover_interruptions", ARGV[i + 2], "drover_losses", ARGV[i + 3])
+end
+
+local moves = {}
+
+function moves.d(id, task, i)
+  processed = processed + 1
+  redis.call("DEL", task)
+  unlock(ARGV[i], id)
+end
+
+function moves.k(id, task, i)
+  processed = processed + 1
+  redis.call("ZADD", KEYS[6], ARGV[i + 3], id)
+  redis.call("HSET", task, "msg", ARGV[i + 1], "state", "completed", "result", ARGV[i + 2])
+  redis.call("HDEL", task, "drover_holder", "drover_suspect")
+  unlock(ARGV[i], id)
+end
+
+function moves.r(id, task, i)
+  processed, failed = processed + 1, failed + 1
+  setCounters(task, i)
+  redis.call("ZADD", KEYS[4], ARGV[i + 5], id)
+  redis.call("HSET", task, "msg", ARGV[i + 4], "state", "retry")
+  redis.call("HDEL", task, "drover_holder", "drover_suspect")
+end
+
+function moves.b(id, task, i)
+  processed, failed, buried = processed + 1, failed + 1, buried + 1
+  setCounters(task, i)
+  redis.call("ZADD", KEYS[5], ARGV[5], id)
+  redis.call("HSET", task, "msg", ARGV[i + 4], "state", "archived", "drover_end", ARGV[i + 5])
+  redis.call("HDEL", task, "drover_holder", "drover_suspect")
+end
+
+function moves.g(id, task, i)
+  setCounters(task, i)
+  redis.call("HSET", task, "state", "pending", "pending_since", ARGV[6], "drover_order", ARGV[i + 4])
+  if ARGV[i + 5] == "1" then
+    redis.call("HSET", task, "drover_suspect", "1")
+    redis.call("HDEL", task, "drover_holder")
+  else
+    redis.call("HDEL", task, "drover_holder", "drover_suspect")
+  end
+  back[#back + 1] = {id = id, place = ARGV[i + 4]}
+end
+
+local function putBack()
+  -- Those that were given back before and have an earlier place than the last of these are lifted out and merged in.
+  local ahead = {}
+  while #ahead < maxAhead do
+    local id = redis.call("LINDEX", KEYS[3], -1)
+    local place = id and redis.call("HGET", ARGV[1] .. id, "drover_order")
+    if not place or place >= back[1].place then
+      break
+    end
+    redis.call("RPOP", KEYS[3])
+    ahead[#ahead + 1] = {id = id, place = place}
+  end
+  local n = #ahead
+  for _, t in ipairs(back) do
+    while n > 0 and ahead[n].place > t.place do
+      redis.call("RPUSH", KEYS[3], ahead[n].id)
+      n = n - 1
+    end
+    redis.call("RPUSH", KEYS[3], t.id)
+  end
+  while n > 0 do
+    redis.call("RPUSH", KEYS[3], ahead[n].id)
+    n = n - 1
+  end
+end
+
+local function trimArchive()
+  local old = redis.call("ZRANGEBYSCORE", KEYS[5], "-inf", "(" .. ARGV[7])
   local extra = redis.call("ZCARD", KEYS[5]) - #old - tonumber(ARGV[8])
   if extra > 0 then
     for _, id in ipairs(redis.call("ZRANGE", KEYS[5], #old, #old + extra - 1)) do
@@ -103,6 +139,40 @@ if buried > 0 then
     redis.call("DEL", ARGV[1] .. id)
     redis.call("ZREM", KEYS[5], id)
   end
+end
+
+local i = 9
+while i <= #ARGV do
+  local id, move = ARGV[i], ARGV[i + 2]
+  local task = ARGV[1] .. id
+  if redis.call("HGET", task, "drover_holder") == ARGV[i + 1] and redis.call("LREM", KEYS[1], -1, id) == 1 then
+    freed[#freed + 1] = id
+    moves[move](id, task, i + 6)
+    if ARGV[i + 3] ~= "" then
+      redis.call("SET", ARGV[2] .. id, ARGV[i + 3], "EX", ARGV[i + 4])
+    end
+    if ARGV[i + 5] ~= "" then
+      events[#events + 1] = ARGV[i + 5]
+    end
+    results[#results + 1] = 1
+  else
+    results[#results + 1] = 0
+  end
+  i = i + 6 + further[move]
+end
+
+if #freed > 0 then
+  redis.call("ZREM", KEYS[2], unpack(freed))
+end
+if #back > 0 then
+  putBack()
+end
+count(KEYS[7], processed)
+countDay(KEYS[8], processed)
+count(KEYS[9], failed)
+countDay(KEYS[10], failed)
+if buried > 0 then
+  trimArchive()
 end
 if #events > 0 then
   -- The encoding of events is such that batches joined end to end are one batch.
