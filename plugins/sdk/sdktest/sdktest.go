@@ -36,6 +36,7 @@ type Worker struct {
 	conn    *grpc.ClientConn
 	kind    string
 	queue   string
+	lenient bool
 	exited  chan struct{} // closed when the worker has ended
 	code    int
 	exitErr error
@@ -60,6 +61,7 @@ type options struct {
 	config       sdk.Config
 	unconfigured bool
 	anyExit      bool
+	lenient      bool
 }
 
 // Options gives the worker its own options: anything that encoding/json turns into an object.
@@ -84,6 +86,9 @@ func Unconfigured() Option { return func(o *options) { o.unconfigured = true } }
 // AnyExit lets the worker end in whatever way, for tests of workers that panic. The default asks for exit code 0.
 func AnyExit() Option { return func(o *options) { o.anyExit = true } }
 
+// Lenient lets the worker report on runs that Begin did not start, for tests that send tasks of their own with Send.
+func Lenient() Option { return func(o *options) { o.lenient = true } }
+
 // Start starts a worker, configures it and opens its Work stream. When the test ends the worker is drained.
 func Start(t testing.TB, program *sdk.Program, opts ...Option) *Worker {
 	t.Helper()
@@ -93,6 +98,7 @@ func Start(t testing.TB, program *sdk.Program, opts ...Option) *Worker {
 	}
 	w := launch(t, program)
 	t.Cleanup(func() { w.end(o.anyExit) })
+	w.lenient = o.lenient
 	w.kind = w.Describe().GetName()
 	if o.config.Queue == "" {
 		o.config.Queue = w.kind

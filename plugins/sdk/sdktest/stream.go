@@ -153,7 +153,7 @@ func (w *Worker) take(report *workerv1.Report) {
 
 func (w *Worker) open(number uint64, what string) *Run {
 	r := w.runs[number]
-	if r == nil {
+	if r == nil && !w.lenient {
 		w.t.Errorf("the worker sent %s for run %d, which is not open", what, number)
 	}
 	return r
