@@ -68,6 +68,7 @@ func readXML(text []byte) (*gofeed.Feed, []string, error) {
 		warnings = append(warnings, fmt.Sprintf("skipped %d bytes before the first tag", len(junk)))
 	}
 	text = escape(text[at:])
+	root.open = text[:tagEnd(text)]
 	items := findItems(text, root)
 	whole, err := parse(text)
 	if err == nil && len(whole.Items) >= len(items) {

@@ -10,7 +10,7 @@ import (
 type rootTag struct {
 	// name is as written, such as "rdf:RDF"; item is the local name of its items.
 	name, item string
-	// open is the whole start tag.
+	// open is the whole start tag of the cleaned document.
 	open []byte
 }
 
@@ -38,8 +38,7 @@ func findRoot(text []byte) (at int, root rootTag, ok bool) {
 	if page := htmlPattern.FindIndex(visible); page != nil && page[0] < m[0] {
 		return 0, rootTag{}, false
 	}
-	end := tagEnd(text[m[0]:])
-	root = rootTag{name: string(text[m[2]:m[3]]), item: "item", open: text[m[0] : m[0]+end]}
+	root = rootTag{name: string(text[m[2]:m[3]]), item: "item"}
 	if local(root.name) == "feed" {
 		root.item = "entry"
 	}
@@ -149,6 +148,9 @@ func findItems(text []byte, root rootTag) []span {
 	var spans []span
 	open := false
 	for _, m := range pattern.FindAllSubmatchIndex(visible, -1) {
+		if m[0] < len(root.open) {
+			continue // inside the root's own tag
+		}
 		name := string(visible[m[4]:m[5]])
 		if p, _, ok := strings.Cut(name, ":"); ok && (!prefixed || p != prefix) && p != "rss" && p != "atom" {
 			continue // an item of another vocabulary
