@@ -71,13 +71,18 @@ func readXML(text []byte) (*gofeed.Feed, []string, error) {
 	root.open = text[:tagEnd(text)]
 	items := findItems(text, root)
 	whole, err := parse(text)
-	if err == nil && len(whole.Items) >= len(items) {
+	unbalanced := unbalancedItems(text, items)
+	switch {
+	case err != nil:
+		warnings = append(warnings, "the document is broken: "+firstLine(err.Error()))
+	case len(whole.Items) < len(items):
+		warnings = append(warnings, fmt.Sprintf("the document has %d items, but only %d can be read as it stands", len(items), len(whole.Items)))
+	case unbalanced == 0:
 		return whole, warnings, nil
 	}
-	if err == nil {
-		warnings = append(warnings, fmt.Sprintf("the document has %d items, but only %d can be read as it stands", len(items), len(whole.Items)))
-	} else {
-		warnings = append(warnings, "the document is broken: "+firstLine(err.Error()))
+	if unbalanced > 0 {
+		// An item with a wrong end tag is still counted, but what follows the tag would be missing from it.
+		warnings = append(warnings, fmt.Sprintf("%d items have start and end tags that do not match; they were repaired", unbalanced))
 	}
 	saved, lost := salvage(text, root, items)
 	warnings = append(warnings, lost...)

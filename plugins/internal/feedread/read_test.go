@@ -103,8 +103,9 @@ func TestNothingIsLostSilently(t *testing.T) {
 	}{
 		"whole":                {rssHead + items(1, 30) + rssTail, 30, ""},
 		"wrong end tag":        {rssHead + items(1, 4) + "<item><title>bad</titel><link>/b</link><guid>b</guid></item>" + items(5, 30) + rssTail, 31, "broken|only"},
+		"wrong end tag at end": {rssHead + items(1, 4) + "<item><title>bad</titel><guid>b</guid></item>" + rssTail, 5, "repaired"},
 		"stray end tag":        {rssHead + items(1, 4) + "<item><title>bad</title></p></div><guid>b</guid></item>" + items(5, 30) + rssTail, 31, "broken|only"},
-		"unclosed p":           {atom + `<entry><id>1</id><content type="xhtml"><div><p>x</div></content></entry><entry><id>2</id></entry></feed>`, 2, ""},
+		"unclosed p":           {atom + `<entry><id>1</id><content type="xhtml"><div><p>x</div></content></entry><entry><id>2</id></entry></feed>`, 2, "repaired"},
 		"truncated":            {rssHead + items(1, 30) + "<item><title>half", 30, "item 31 is lost"},
 		"truncated in a tag":   {rssHead + items(1, 30) + "<item><title>half</title><li", 30, "item 31 is lost"},
 		"no closing root":      {rssHead + items(1, 30), 30, "broken"},
@@ -147,6 +148,10 @@ func TestNothingIsLostSilently(t *testing.T) {
 func TestSalvagedParts(t *testing.T) {
 	t.Parallel()
 	doc := read(t, rssHead+"<item><title>bad</titel><link>/b</link><guid>b</guid></item>"+items(1, 3)+rssTail)
+	last := read(t, rssHead+items(1, 3)+"<item><title>bad</titel><link>/b</link><guid>b</guid></item>"+rssTail)
+	if e := last.Entries[3]; e.Title != "bad" || e.GUID != "b" || e.URL != "https://example.com/b" {
+		t.Errorf("at the end of the document: %+v", e)
+	}
 	if e := doc.Entries[0]; e.Title != "bad" || e.GUID != "b" || e.URL != "https://example.com/b" || doc.Title != "T" {
 		t.Errorf("got %+v of %q", e, doc.Title)
 	}

@@ -41,6 +41,16 @@ func salvage(text []byte, root rootTag, items []span) (*gofeed.Feed, []string) {
 	return out, shorten(lost, beyond)
 }
 
+// unbalancedItems counts the closed items in which start and end tags do not match.
+func unbalancedItems(text []byte, items []span) (n int) {
+	for _, item := range items[:min(len(items), MaxEntries)] {
+		if part := text[item.from:item.to]; item.closed && !bytes.Equal(balance(part), part) {
+			n++
+		}
+	}
+	return n
+}
+
 // shorten keeps a document of nothing but broken items from filling the log.
 func shorten(lost []string, beyond int) []string {
 	const most = 20

@@ -25,6 +25,7 @@ import (
 	"github.com/drover-jobs/drover/plugins/sdk"
 	"github.com/drover-jobs/drover/plugins/sdk/sdktest"
 	"github.com/drover-jobs/drover/protocol/fault"
+	"github.com/drover-jobs/drover/protocol/schema"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -362,6 +363,26 @@ func TestPayloads(t *testing.T) {
 	} {
 		if _, f := b.run(json.RawMessage(payload)); f == nil || f.Kind != fault.InvalidPayload || !f.Permanent || !strings.Contains(f.Message, part) {
 			t.Errorf("%s: %v, want %q", payload, f, part)
+		}
+	}
+}
+
+// The payload's schema lets through exactly what a task may be, and names the field that is wrong.
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	worker := sdktest.Start(t, pull.Program(), sdktest.Unconfigured())
+	s, err := schema.Parse(worker.Describe().GetPayloadSchema())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for payload, part := range map[string]string{
+		`{"url":"http://a/"}`: "", `{"url":"HTTPS://a/","force":true}`: "", `{"feed_id":1}`: "", `{}`: "url", `{"ulr":"x"}`: "ulr",
+		`{"url":"http://a/","feed_id":1}`: "url", `{"url":"x"}`: "url", `{"url":7}`: "url", `{"feed_id":0}`: "feed_id", `{"feed_id":"1"}`: "feed_id",
+		`{"feed_id":1.5}`: "feed_id", `{"feed_id":1,"force":"yes"}`: "force", `{"feed_id":1,"x":1}`: `"x"`, `{"url":"file:///etc/passwd"}`: "url",
+	} {
+		err := s.Check([]byte(payload))
+		if (err == nil) != (part == "") || err != nil && !strings.Contains(err.Error(), part) {
+			t.Errorf("%s: %v, want %q", payload, err, part)
 		}
 	}
 }
