@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +39,7 @@ func onBoth(t *testing.T, test func(t *testing.T, b broker)) {
 	t.Helper()
 	t.Run("redis-server", func(t *testing.T) {
 		t.Parallel()
-		test(t, real(t, testenv.RedisOptions{UnixSocket: true}))
+		test(t, real(t, testenvSocket()))
 	})
 	t.Run("in-process", func(t *testing.T) {
 		t.Parallel()
@@ -196,3 +197,7 @@ func ledger(t testing.TB, c redis.UniversalClient, active int64) {
 		t.Errorf("%d tasks bear the token of a holder, want %d", held, active)
 	}
 }
+
+func testenvSocket() testenv.RedisOptions { return testenv.RedisOptions{UnixSocket: true} }
+
+func equal(a, b map[string]any) bool { return reflect.DeepEqual(a, b) }
