@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -45,11 +46,20 @@ func (o *Orchestrator) openBroker(stack *stages) error {
 		}
 		options = &redis.Options{Addr: o.broker.Address(), Password: o.broker.Password()}
 	}
+	redis.SetLogger(redisLog{o.log})
 	options.ContextTimeoutEnabled = true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.redis = redis.NewClient(options)
 	stack.onStop("Redis client", o.redis.Close)
 	return nil
+}
+
+// redisLog keeps the Redis client's own lines out of standard error: what they tell is told by those who called.
+type redisLog struct{ log *slog.Logger }
+
+// Printf implements the client's logging.
+func (r redisLog) Printf(_ context.Context, format string, args ...any) {
+	r.log.Debug("redis client: " + fmt.Sprintf(format, args...))
 }
 
 // options are the client's options for a Redis at an address; empty for the embedded one.
@@ -66,14 +76,14 @@ func (r RedisConfig) options() (*redis.Options, error) {
 	return options, err
 }
 
-// openAPI opens the sockets and serves them. What needs the later stages answers that the manager is starting until they are there.
+// openAPI opens the sockets. They are served once everything that the answers need is there.
 func (o *Orchestrator) openAPI(stack *stages) error {
 	m := o.config.Manager
 	o.api = api.New(api.Options{Socket: m.Socket, PluginSocket: m.PluginSocket, Tasks: o.tasks, Control: o.status, Log: o.log})
 	if err := o.api.Listen(); err != nil {
 		return err
 	}
-	stack.start("API", o.api.Run)
+	stack.onStop("API sockets", o.api.Close)
 	return nil
 }
 

@@ -89,9 +89,10 @@ func (o *Orchestrator) Run(ctx context.Context) (Report, error) {
 // caller, in the opposite order.
 //
 //	broker, Redis client     everything speaks to it, so it is there first and goes last
-//	API                      workers and consoles speak to it until the last task has ended
 //	launcher                 its thread must outlive every process
 //	controller               takes the ends of tasks
+//	API                      workers and consoles speak to it until the last task has ended; its sockets are opened first of all,
+//	                         so that a second manager fails before it touches anything, and who connects early waits
 //	pools                    take jobs
 //	intake                   makes them
 func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
@@ -117,12 +118,22 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	stack.start("controller", o.controller.Run)
 	o.buildPools()
 	o.buildIntake()
+	o.announce(ctx)
+	stack.start("API", o.api.Run)
+	close(o.up)
+	return o.work(ctx)
+}
+
+// announceTimeout bounds the wait for Redis at the start.
+const announceTimeout = time.Second
+
+// announce makes the queues known to clients before the first of them can ask. The intake goes on trying when Redis is away.
+func (o *Orchestrator) announce(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
+	defer cancel()
 	if err := o.intake.Announce(ctx); err != nil {
 		o.log.Warn("Redis does not answer; the manager takes tasks as soon as it does", "error", err)
 	}
-	o.status.ready()
-	close(o.up)
-	return o.work(ctx)
 }
 
 // work runs intake and pools until ctx ends and every task that was taken is put away.

@@ -2,6 +2,7 @@ package orchestrator_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -123,6 +124,20 @@ func (m *manager) start() *manager {
 		return nil
 	})
 	return m
+}
+
+// runOnce runs the process to its end, which must come by itself, and returns its exit code and what it wrote.
+func (m *manager) runOnce() (code int, output string) {
+	m.t.Helper()
+	droverd, _, _ := programs(m.t)
+	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
+	defer cancel()
+	process := exec.CommandContext(ctx, droverd, "--config", m.config) //nolint:gosec // built by the test
+	written, err := process.CombinedOutput()
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+		m.t.Fatal(err)
+	}
+	return process.ProcessState.ExitCode(), string(written)
 }
 
 // signal sends a signal to the manager alone.

@@ -29,12 +29,11 @@ type status struct {
 
 func newStatus(o *Orchestrator) *status {
 	s := &status{o: o}
-	s.set("starting")
+	s.set("running")
 	return s
 }
 
 func (s *status) set(state string) { s.state.Store(&state) }
-func (s *status) ready()           { s.set("running") }
 func (s *status) stopping()        { s.set("stopping") }
 
 // Status describes manager, queues, workers and plugins.
@@ -44,9 +43,6 @@ func (s *status) Status(ctx context.Context) (*apiv1.StatusResponse, error) {
 		Name: o.config.Manager.Name, Version: o.version, Pid: int32(os.Getpid()), StartedMs: o.began.UnixMilli(), //nolint:gosec // fits
 		State: *s.state.Load(), Broker: o.brokerName(),
 	}}
-	if answer.GetManager().GetState() == "starting" {
-		return answer, nil
-	}
 	counts, err := s.counts(ctx)
 	if err == nil {
 		err = o.brokerError()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -211,4 +212,23 @@ func TestForeignClient(t *testing.T) {
 		t.Errorf("%s with %s, want completed with 7", ended.State, ended.Result)
 	}
 	m.stop()
+}
+
+// A manager that cannot start says why, exits with 1 and leaves no socket behind; a second manager in the same state
+// directory does not disturb the first.
+func TestFailedStartLeavesNothing(t *testing.T) {
+	t.Parallel()
+	m := setUp(t, "{embedded: true}", "", "").start()
+	second := &manager{t: t, dir: m.dir, config: m.config}
+	if code, output := second.runOnce(); code != 1 || !strings.Contains(output, "another") {
+		t.Errorf("a second manager ended with %d:\n%s", code, output)
+	}
+	if _, err := m.connect(t).Submit(t.Context(), "misbehave", map[string]any{"do": "return"}); err != nil {
+		t.Errorf("the first manager was disturbed: %v", err)
+	}
+	m.stop()
+	left, err := filepath.Glob(filepath.Join(m.dir, "state", "*.sock"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("sockets are left: %v, %v", left, err)
+	}
 }

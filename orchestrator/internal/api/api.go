@@ -66,6 +66,7 @@ type Server struct {
 	limits  limits
 	full    *socket
 	plugin  *socket
+	served  bool           // Run has begun; it closes the sockets
 	calls   sync.WaitGroup // handlers that run
 }
 
@@ -90,11 +91,25 @@ func (s *Server) Listen() error {
 	return nil
 }
 
+// Close closes the sockets of a server that was never run, because something else kept the manager from starting. After
+// Run it does nothing.
+func (s *Server) Close() error {
+	if s.served || s.full == nil {
+		return nil
+	}
+	err := s.full.close()
+	if s.plugin != nil {
+		err = errors.Join(err, s.plugin.close())
+	}
+	return err
+}
+
 // Run serves what Listen opened until ctx ends. The error is nil after a clean end.
 func (s *Server) Run(ctx context.Context) error {
 	if s.full == nil {
 		return errors.New("serve the API: its sockets are not open")
 	}
+	s.served = true
 	// Waits and streams end when ctx does; other calls go on for a moment.
 	waits, endWaits := context.WithCancelCause(context.Background())
 	all, endAll := context.WithCancel(context.Background())
