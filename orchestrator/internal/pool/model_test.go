@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
@@ -15,15 +16,15 @@ import (
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	for range 4 {
-		seed := rand.Uint64() //nolint:gosec // another run, another order
-		chaos(t, rand.New(rand.NewPCG(seed, 0)), seed)
+		seed := rand.Uint64()                                                                   //nolint:gosec // another run, another order
+		synctest.Test(t, func(t *testing.T) { chaos(t, rand.New(rand.NewPCG(seed, 0)), seed) }) //nolint:gosec // repeatable
 	}
 }
 
 func chaos(t *testing.T, random *rand.Rand, seed uint64) {
 	t.Helper()
 	const maxTasks = 7
-	r := newRig(t, queue(func(q *settings.Queue) { q.Slots, q.WorkerIdle, q.WorkerMaxTasks = 3, time.Millisecond, maxTasks }))
+	r := newRig(t, queue(func(q *settings.Queue) { q.Slots, q.WorkerIdle, q.WorkerMaxTasks = 3, 5*time.Millisecond, maxTasks }))
 	r.manager.DrainTimeout = time.Duration(random.IntN(20)) * time.Millisecond
 	r.took = time.Duration(random.IntN(300)) * time.Microsecond
 	obeys := random.IntN(2) == 0
@@ -46,6 +47,9 @@ func chaos(t *testing.T, random *rand.Rand, seed uint64) {
 		own := rand.New(rand.NewPCG(random.Uint64(), 1)) //nolint:gosec // repeatable
 		acting.Go(func() {
 			for range steps {
+				if own.IntN(3) == 0 {
+					pass(time.Duration(own.IntN(2000)) * time.Microsecond)
+				}
 				act(r, own, some, func(j *job.Job) {
 					mu.Lock()
 					offered = append(offered, j)
@@ -55,6 +59,7 @@ func chaos(t *testing.T, random *rand.Rand, seed uint64) {
 			}
 		})
 	}
+	pass(time.Duration(random.IntN(300)) * time.Millisecond)
 	if random.IntN(2) == 0 {
 		acting.Wait()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/protocol/fault"
+	"github.com/drover-jobs/drover/protocol/task"
 )
 
 // A suspect gets a process without jobs and has it for itself until it has ended.
@@ -155,6 +156,10 @@ func TestWhatTheEndOfAProcessMeans(t *testing.T) {
 			}
 			if first := r.endings()[0]; first != test.left[len(test.left)-1].Job {
 				t.Error("the oldest does not end at the head of the queue")
+			}
+			r.Progressed(test.left[0].Job, task.Progress{Done: 1})
+			if r.progressed != 1 {
+				t.Error("progress was not passed on")
 			}
 			if len(r.exits) != 1 {
 				t.Errorf("%d ends were told", len(r.exits))

@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
-	"github.com/drover-jobs/drover/orchestrator/internal/worker"
 	"github.com/drover-jobs/drover/protocol/fault"
-	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
 // A process that is killed while it works tells its end once, after all outcomes, with the signal and exactly the jobs that had
@@ -75,85 +73,6 @@ func TestExitInTheMiddleOfAJob(t *testing.T) {
 			})
 		}
 	}
-}
-
-const killGrace = 200 * time.Millisecond
-
-// stubborn are jobs that do not end when they are asked to.
-func stubborn() map[string]string {
-	return map[string]string{
-		"ignores": `{"do":"ignore-cancel","ms":600000}`,
-		"spins":   `{"do":"spin","ms":600000}`,
-		"frozen":  `{"do":"stop"}`,
-	}
-}
-
-// A job that does not heed the end of its time costs the process its life within kill_grace and a second, and is the one to
-// blame; the others in the process are not.
-func TestTimeoutOfAStubbornJob(t *testing.T) {
-	t.Parallel()
-	for name, payload := range stubborn() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t)
-			p, sink := r.start()
-			other := send(t, p, noLimits(), `{"do":"sleep","ms":600000}`)[0]
-			const timeout = 100 * time.Millisecond
-			began := time.Now()
-			j := send(t, p, job.Limits{TaskTimeout: timeout, KillGrace: killGrace}, payload)[0]
-			exit := sink.exit(t)
-			gone(t, time.Since(began), timeout)
-			if exit.Reason != job.ExitTaskTimeout || exit.Signal != syscall.SIGKILL {
-				t.Errorf("%+v", exit)
-			}
-			if !sink.unfinished[j].Guilty || sink.unfinished[other].Guilty || len(sink.unfinished) != 2 {
-				t.Errorf("left are %+v", sink.unfinished)
-			}
-		})
-	}
-}
-
-// gone checks how long a process took to be gone.
-func gone(t *testing.T, took, before time.Duration) {
-	t.Helper()
-	t.Logf("gone after %s", took.Round(time.Millisecond))
-	if took < before+killGrace || took > before+killGrace+time.Second {
-		t.Errorf("it was gone after %s, want kill_grace (%s) and at most a second after %s", took, killGrace, before)
-	}
-}
-
-// A job that does not heed a cancel costs the process its life, and is known to have been cancelled; so is one that was
-// cancelled when the process died of something else.
-func TestCancelOfAStubbornJob(t *testing.T) {
-	t.Parallel()
-	for name, payload := range stubborn() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t)
-			p, sink := r.start()
-			j := send(t, p, job.Limits{KillGrace: killGrace}, payload)[0]
-			began := time.Now()
-			p.Cancel(j)
-			exit := sink.exit(t)
-			gone(t, time.Since(began), 0)
-			if exit.Reason != job.ExitIgnoredCancel || !sink.unfinished[j].Guilty || !sink.unfinished[j].Cancelled {
-				t.Errorf("%+v, left are %+v", exit, sink.unfinished)
-			}
-		})
-	}
-	t.Run("crash before the grace is over", func(t *testing.T) {
-		t.Parallel()
-		r := newRig(t)
-		p, sink := r.start()
-		j := send(t, p, noLimits(), `{"do":"ignore-cancel","ms":600000}`)[0]
-		p.Cancel(j)
-		if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
-		if exit := sink.exit(t); exit.Reason != job.ExitCrash || !sink.unfinished[j].Cancelled || sink.unfinished[j].Guilty {
-			t.Errorf("%+v, left are %+v", exit, sink.unfinished)
-		}
-	})
 }
 
 // What a job that heeds its end means depends on who asked: the clock kills it, the client cancels it, a stop interrupts it. The
@@ -239,30 +158,6 @@ func TestDrain(t *testing.T) {
 	}
 	if exit := sink.exit(t); exit.Reason != job.ExitIdle || exit.Code != 0 || exit.Signal != 0 || len(sink.unfinished) > 0 {
 		t.Errorf("%+v, left are %v", exit, sink.unfinished)
-	}
-}
-
-// A drained process that has nothing to do and does not go, frozen or stuck in its Close, is killed all the same.
-func TestDrainOfAStubbornProcess(t *testing.T) {
-	t.Parallel()
-	for name, s := range map[string]worker.Spec{
-		"frozen": spec(testenv.BuildBinaries(t, "./plugins/sdk/sdktest/misbehave")...),
-		"stuck":  flawed(t, roleNeverCloses),
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t)
-			p, sink := r.startSpec(s)
-			if name == "frozen" {
-				if err := syscall.Kill(p.PID(), syscall.SIGSTOP); err != nil {
-					t.Fatal(err)
-				}
-			}
-			p.Drain(job.ExitIdle)
-			if exit := sink.exit(t); exit.Reason != job.ExitIdle || exit.Signal != syscall.SIGKILL {
-				t.Errorf("%+v", exit)
-			}
-		})
 	}
 }
 

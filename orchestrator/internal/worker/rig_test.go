@@ -5,10 +5,12 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -256,9 +258,23 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
+// freeze stops all threads of a process.
+func freeze(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all threads are stopped", func() bool {
+		threads, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*"))
+		return err == nil && !slices.ContainsFunc(threads, func(thread string) bool { return stateIn(thread) != "T" })
+	})
+}
+
 // state is the letter of a process's state: "" when there is no such process.
-func state(pid int) string {
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+func state(pid int) string { return stateIn(filepath.Join("/proc", strconv.Itoa(pid))) }
+
+func stateIn(dir string) string {
+	data, err := os.ReadFile(filepath.Join(dir, "stat")) //nolint:gosec // of /proc
 	if err != nil {
 		return ""
 	}

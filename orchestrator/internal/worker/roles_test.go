@@ -2,7 +2,6 @@ package worker_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -51,7 +50,14 @@ func serve(role string) {
 			}
 			return nil
 		},
-	}, func(context.Context, json.RawMessage) (any, error) {
+	}, func(ctx context.Context, in struct {
+		Say   string `json:"say,omitempty"`
+		Color string `json:"color,omitempty"`
+	}) (any, error) {
+		if in.Say != "" {
+			sdk.Logger(ctx).Debug("too fine")
+			sdk.Logger(ctx).Warn(in.Say, "color", in.Color)
+		}
 		return map[string]any{"queue": config.Queue, "slots": config.Slots, "manager": config.Manager}, nil
 	})
 }
