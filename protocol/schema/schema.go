@@ -1,7 +1,8 @@
 // Package schema checks payloads against the JSON Schema (2020-12) that a worker declares for its kind of task.
 //
 // The client checks before it submits, the manager before it hands a task to a process, with the same words. The package
-// owns no connection and starts nothing. Schemas come from worker programs and from Redis: an unsound one is an error, never a panic.
+// owns no connection and starts nothing. Schemas come from worker programs and from Redis: an unsound one is an error, never a
+// panic, nor a check that does not end. References stay inside the schema: "#" and "#/..." only.
 package schema
 
 import (
@@ -48,8 +49,12 @@ func Parse(text string) (*Schema, error) {
 	if len(text) > maxText {
 		return nil, fmt.Errorf("the payload's JSON Schema has %d bytes; at most %d are allowed", len(text), maxText)
 	}
+	plain, err := checkReferences(text)
+	if err != nil {
+		return nil, fmt.Errorf("the payload's JSON Schema is not sound: %w", err)
+	}
 	var s jsonschema.Schema
-	if err := json.Unmarshal([]byte(text), &s); err != nil {
+	if err := json.Unmarshal(plain, &s); err != nil {
 		return nil, fmt.Errorf("the payload's JSON Schema is not sound: %w", err)
 	}
 	resolved, err := s.Resolve(nil)
@@ -75,28 +80,4 @@ func (s *Schema) Check(payload []byte) error {
 		return errors.New(readable(err.Error()))
 	}
 	return nil
-}
-
-// readable turns the library's path of schema pointers into the path of the payload's field:
-// "validating root: validating /properties/url: type: ..." becomes "url: type: ...".
-func readable(message string) string {
-	message = strings.TrimPrefix(message, "validating root: ")
-	var path []string
-	for {
-		rest, ok := strings.CutPrefix(message, "validating ")
-		if !ok {
-			break
-		}
-		pointer, after, ok := strings.Cut(rest, ": ")
-		if !ok {
-			break
-		}
-		parts := strings.Split(pointer, "/properties/")
-		path = []string{strings.Join(parts[1:], ".")}
-		message = after
-	}
-	if len(path) == 0 || path[0] == "" {
-		return message
-	}
-	return path[0] + ": " + message
 }
