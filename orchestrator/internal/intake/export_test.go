@@ -69,8 +69,8 @@ func (b Bench) Expire() {
 }
 
 // Attend attends the run of a job as asynq's handler does. It returns when the verdict has been carried out.
-func (b Bench) Attend(ctx context.Context, j *job.Job) {
-	b.Settling(func() { b.l.attend(ctx, b.taken(j)) })
+func (b Bench) Attend(j *job.Job) {
+	b.Settling(func() { b.l.attend(b.taken(j)) })
 }
 
 // Settling runs f with the settler at work.
@@ -93,7 +93,7 @@ func (b Bench) GiveBack(ctx context.Context, jobs []*job.Job) {
 
 // Gateway is the Redis client that the lane's asynq.Server works on.
 func (b Bench) Gateway() redis.UniversalClient {
-	return &gateway{UniversalClient: b.l.Redis, keys: b.l.keys, lane: b.l}
+	return newGateway(b.l)
 }
 
 // Held is how many tasks are held.

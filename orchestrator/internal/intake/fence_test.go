@@ -275,38 +275,29 @@ func TestBeatStopsWhatWasTakenAway(t *testing.T) {
 }
 
 // A run whose lease ran out, because Redis was away for too long, is stopped and its task given back, once Redis is there
-// and nobody else has taken it. It has not been cancelled: nobody wanted it to end.
+// and nobody else has taken it. It has not been cancelled: nobody wanted it to end. One whose lease is good goes on.
 func TestExpiredLeaseIsNoCancel(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b broker) {
-		lane := newBench(b.client)
+		d := &deaf{UniversalClient: b.client}
+		lane := newBench(d)
 		key := submit(t, b.client, 1)[0]
 		jobs := lane.Take(1)
+		d.lose = 1
+		lane.Beat()
+		if n := len(jobs[0].Verdict()); n != 0 {
+			t.Error("a lost beat stopped a run at once")
+		}
+		d.lose = 1
 		lane.Expire()
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		lane.Attend(ctx, jobs[0])
+		lane.Beat()
+		lane.Attend(jobs[0])
 		if got := waiting(t, b.client); !slices.Equal(got, []string{key}) || lane.Held() != 0 {
 			t.Errorf("the queue is %v and %d are held", got, lane.Held())
 		}
 		if n := b.client.HGet(t.Context(), task.KeysOf(queue).Task(key), task.FieldInterruptions).Val(); n != "1" {
 			t.Errorf("it has %s interruptions, want 1", n)
 		}
-		ledger(t, b.client, 0)
-	})
-}
-
-// The same end of a run while its lease is good is a cancel by another asynq client.
-func TestCancelByAsynqEndsTheTask(t *testing.T) {
-	t.Parallel()
-	onBoth(t, func(t *testing.T, b broker) {
-		lane := newBench(b.client)
-		key := submit(t, b.client, 1)[0]
-		jobs := lane.Take(1)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		lane.Attend(ctx, jobs[0])
-		compareRecord(t, b.client, key, task.Cancelled)
 		ledger(t, b.client, 0)
 	})
 }

@@ -15,6 +15,20 @@ type gateway struct {
 	redis.UniversalClient
 	keys task.Keys
 	lane *lane
+	none *redis.Client // one that is closed
+}
+
+func newGateway(l *lane) *gateway {
+	none := redis.NewClient(&redis.Options{})
+	_ = none.Close()
+	return &gateway{UniversalClient: l.Redis, keys: l.keys, lane: l, none: none}
+}
+
+// Subscribe returns a subscription that cannot be had. asynq wants one for its channel of cancels, which is listened to
+// here for all lanes on one connection (listen.go); and asynq panics when a subscription ends, as it does when the client is
+// closed after a stop that Redis did not allow to end well.
+func (g *gateway) Subscribe(ctx context.Context, channels ...string) *redis.PubSub {
+	return g.none.Subscribe(ctx, channels...)
 }
 
 var _ redis.UniversalClient = (*gateway)(nil)

@@ -31,6 +31,7 @@ type held struct {
 	offered   bool // the job has been handed down
 	cancelled bool // somebody asked for that
 	attended  bool // somebody waits for its verdict
+	expired   bool // its run was stopped because its lease had run out
 }
 
 // hand is what a lane holds.
@@ -92,6 +93,20 @@ func (h *hand) cancel(key string) *held {
 		return nil
 	}
 	return t
+}
+
+// expire notes that the run of a task is stopped because its lease has run out.
+func (h *hand) expire(t *held) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t.expired = !t.cancelled
+}
+
+// hasExpired reports whether that was noted.
+func (h *hand) hasExpired(t *held) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return t.expired
 }
 
 // attend makes the caller the one who waits for a task's verdict; false when there is one.

@@ -39,18 +39,18 @@ func (l *lane) refusal(j *job.Job) *fault.Fault {
 	return nil
 }
 
-// handle is asynq's handler: it waits for a run's verdict and returns when that has been carried out. What it returns does
-// not matter: what asynq does for the task afterwards is answered by the gateway.
-func (l *lane) handle(ctx context.Context, t *asynq.Task) error {
+// handle is asynq's handler: it waits for a run's verdict and returns when that has been carried out. Neither its context nor
+// what it returns matters: what ends a run is decided here, and what asynq does for the task is answered by the gateway.
+func (l *lane) handle(_ context.Context, t *asynq.Task) error {
 	n, _ := strconv.ParseUint(string(t.Payload()), 10, 64)
 	if h := l.hand.run(n); h != nil {
-		l.attend(ctx, h)
+		l.attend(h)
 	}
 	return nil
 }
 
 // attend waits for a run's verdict and for its being carried out. Only the first who attends a run does something for it.
-func (l *lane) attend(ctx context.Context, h *held) {
+func (l *lane) attend(h *held) {
 	if !l.hand.attend(h) {
 		<-h.gone
 		return
@@ -60,43 +60,25 @@ func (l *lane) attend(ctx context.Context, h *held) {
 		<-h.before
 		l.handDown(h)
 	}
-	select {
-	case v := <-h.job.Verdict():
-		l.settle(h, v)
-	case <-ctx.Done():
-		l.stopped(h)
+	v := <-h.job.Verdict()
+	if v.State == task.Cancelled && l.hand.hasExpired(h) {
+		v = job.Verdict{Move: job.GiveBack, State: task.Waiting, Counters: h.counters, Suspect: h.suspect}
+		v.Counters.Interruptions++
 	}
+	l.settler.put(h, v)
+	<-h.gone
 }
 
 // attendAll attends the runs that asynq never asked for.
 func (l *lane) attendAll() {
 	for _, h := range l.fetched.takeAll() {
-		go l.attend(context.Background(), h)
+		go l.attend(h)
 	}
 }
 
-// runEnded is told that asynq has ended a run. It calls no handler for a run that was cancelled before it began.
+// runEnded is told that asynq has ended a run. Should it have called no handler, somebody has to attend the run.
 func (l *lane) runEnded(key string) {
 	if h := l.hand.unattended(key); h != nil {
-		go l.attend(context.Background(), h)
+		go l.attend(h)
 	}
-}
-
-// settle waits until the verdict has been carried out or given up.
-func (l *lane) settle(h *held, v job.Verdict) {
-	l.settler.put(h, v)
-	<-h.gone
-}
-
-// stopped ends a run that asynq has given up: because another asynq client cancelled the task, or because its lease has run
-// out while Redis was away, so that by now another manager may run it. In the second case nobody wanted the task to end.
-func (l *lane) stopped(h *held) {
-	expired := l.leases.expired(h.received)
-	l.Dispatcher.Cancel(h.job)
-	v := <-h.job.Verdict()
-	if expired && v.State == task.Cancelled {
-		v = job.Verdict{Move: job.GiveBack, State: task.Waiting, Counters: h.counters, Suspect: h.suspect, Reason: "its lease ran out"}
-		v.Counters.Interruptions++
-	}
-	l.settle(h, v)
 }

@@ -41,7 +41,7 @@ func newLane(conf Lane, deps Deps, s scripts, health *Health) *lane {
 	l.puller = newPuller(l)
 	l.settler = newSettler(l)
 	l.leases = &leases{lane: l}
-	l.server = asynq.NewServerFromRedisClient(&gateway{UniversalClient: deps.Redis, keys: l.keys, lane: l}, asynq.Config{
+	l.server = asynq.NewServerFromRedisClient(newGateway(l), asynq.Config{
 		// The puller holds the lane to the pool's room; asynq's own bound only has to be out of the way.
 		Concurrency:              2 * settings.MaxCapacity,
 		Queues:                   map[string]int{conf.Queue: 1},

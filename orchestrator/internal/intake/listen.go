@@ -50,21 +50,23 @@ func (in *Intake) Announce(ctx context.Context) error {
 	return err
 }
 
+// asynqCancelChannel is where asynq's inspector announces the ID of a task, of whatever queue, that is to be cancelled
+// (v0.26.0, internal/base/base.go).
+const asynqCancelChannel = "asynq:cancel"
+
 // listen wakes lanes when a submit says so, and cancels jobs when a client asks. go-redis connects again by itself.
 func (in *Intake) listen(ctx context.Context) {
-	byChannel := map[string]func(payload string){}
-	channels := make([]string, 0, 2*len(in.lanes))
+	byChannel := map[string]func(payload string){asynqCancelChannel: func(key string) {
+		for _, l := range in.lanes {
+			l.cancel(key)
+		}
+	}}
+	channels := make([]string, 0, 1+2*len(in.lanes))
+	channels = append(channels, asynqCancelChannel)
 	for _, l := range in.lanes {
 		byChannel[l.keys.WakeChannel()] = func(string) { l.puller.wake() }
-		byChannel[l.keys.CancelChannel()] = func(key string) {
-			if t := l.hand.cancel(key); t != nil {
-				l.Dispatcher.Cancel(t.job)
-			}
-		}
+		byChannel[l.keys.CancelChannel()] = l.cancel
 		channels = append(channels, l.keys.WakeChannel(), l.keys.CancelChannel())
-	}
-	if len(channels) == 0 {
-		return
 	}
 	sub := in.Redis.Subscribe(ctx, channels...)
 	defer func() { _ = sub.Close() }()
@@ -81,5 +83,12 @@ func (in *Intake) listen(ctx context.Context) {
 				act(m.Payload)
 			}
 		}
+	}
+}
+
+// cancel ends a task on request, if it is held.
+func (l *lane) cancel(key string) {
+	if t := l.hand.cancel(key); t != nil {
+		l.Dispatcher.Cancel(t.job)
 	}
 }

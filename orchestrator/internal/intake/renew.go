@@ -42,10 +42,21 @@ func (r *leases) run(stop <-chan struct{}) {
 	}
 }
 
-// beat renews each lease once, and stops the runs of tasks that were taken away: their ends would not be stored.
+// beat renews each lease once, and stops the runs of tasks that were taken away: their ends would not be stored. When Redis
+// has been away for so long that leases have run out, it stops those runs too: by now another manager may have taken their
+// tasks. Nobody wanted those to end: they are given back once Redis is there, if they are still ours.
 func (r *leases) beat() {
 	now := time.Now()
 	all := r.lane.hand.all()
+	held := all
+	defer func() {
+		for _, t := range held {
+			if r.expired(t.received) {
+				r.lane.hand.expire(t)
+				r.lane.Dispatcher.Cancel(t.job)
+			}
+		}
+	}()
 	for len(all) > 0 {
 		batch := all[:min(len(all), renewBatch)]
 		all = all[len(batch):]
