@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // ID names a task everywhere: its queue, so that it can be found, and its key within the queue.
@@ -63,10 +65,16 @@ func ParseID(s string) (ID, error) {
 	if err := CheckName(queue); err != nil {
 		return ID{}, fmt.Errorf("%.80q is not a task ID: its queue %w", s, err)
 	}
-	if len(key) > MaxKey || strings.ContainsAny(key, "{} \t\r\n\x00") {
-		return ID{}, fmt.Errorf("%.80q is not a task ID: its key may have at most %d bytes and no spaces or braces", s, MaxKey)
+	if len(key) > MaxKey || !utf8.ValidString(key) || strings.ContainsFunc(key, outsideKey) {
+		return ID{}, fmt.Errorf("%.80q is not a task ID: its key may have at most %d bytes and no spaces, braces or control characters", s, MaxKey)
 	}
 	return ID{Queue: queue, Key: key}, nil
+}
+
+// outsideKey reports whether a key must not hold c: braces would move it to another slot of a Redis Cluster, and the rest
+// cannot be copied from a terminal and back.
+func outsideKey(c rune) bool {
+	return c == '{' || c == '}' || c == utf8.RuneError || !unicode.IsPrint(c) || unicode.IsSpace(c)
 }
 
 // MarshalText implements encoding.TextMarshaler.

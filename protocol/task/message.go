@@ -1,10 +1,14 @@
 package task
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -86,9 +90,9 @@ func (m *Message) Encode() []byte {
 	b = appendString(b, fieldUniqueKey, m.UniqueKey)
 	b = appendVarint(b, fieldLastFailedAt, m.LastFailedAt)
 	b = appendVarint(b, fieldRetention, m.Retention)
-	for k, v := range m.Headers {
+	for _, k := range slices.Sorted(maps.Keys(m.Headers)) { // one message, one encoding
 		entry := appendString(nil, 1, k)
-		entry = appendString(entry, 2, v)
+		entry = appendString(entry, 2, m.Headers[k])
 		b = protowire.AppendTag(b, fieldHeaders, protowire.BytesType)
 		b = protowire.AppendBytes(b, entry)
 	}
@@ -112,7 +116,21 @@ func DecodeMessage(data []byte) (*Message, error) {
 		}
 		b = b[n+size:]
 	}
+	if !m.readable() {
+		return nil, errors.New("read an asynq message: one of its texts is not UTF-8")
+	}
 	return m, nil
+}
+
+// readable reports whether all texts are UTF-8. Protobuf asks for that, and whatever took such a text over could not be sent.
+func (m *Message) readable() bool {
+	for key, value := range m.Headers {
+		if !utf8.ValidString(key) || !utf8.ValidString(value) {
+			return false
+		}
+	}
+	return utf8.ValidString(m.Kind) && utf8.ValidString(m.Key) && utf8.ValidString(m.Queue) && utf8.ValidString(m.ErrorMsg) &&
+		utf8.ValidString(m.UniqueKey)
 }
 
 // take reads one field's value and reports whether the field is one of ours.

@@ -90,12 +90,9 @@ func ParseState(name string) (State, error) {
 // MarshalText implements encoding.TextMarshaler.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
+// UnmarshalText implements encoding.TextUnmarshaler. A name that it does not know is read as Unknown, so that an older
+// reader understands a newer writer; ParseState is for what people write.
 func (s *State) UnmarshalText(text []byte) error {
-	parsed, err := ParseState(string(text))
-	if err != nil {
-		return err
-	}
-	*s = parsed
+	*s, _ = ParseState(string(text)) //nolint:errcheck // Unknown is the answer
 	return nil
 }

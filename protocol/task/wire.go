@@ -2,6 +2,7 @@ package task
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -13,10 +14,10 @@ import (
 // Proto returns t in its wire form.
 func (t *Task) Proto() *taskv1.Task {
 	return &taskv1.Task{
-		Id: t.ID.String(), Kind: t.Kind, State: taskv1.State(t.State), Attempts: count(t.Attempts), Counters: t.Counters.Proto(),
+		Id: valid(t.ID.String()), Kind: valid(t.Kind), State: taskv1.State(t.State), Attempts: count(t.Attempts), Counters: t.Counters.Proto(),
 		Payload: t.Payload, Result: t.Result, Fault: t.Fault.Proto(),
 		SubmittedMs: millis(t.Submitted), StartedMs: millis(t.Started), EndedMs: millis(t.Ended), RunAtMs: millis(t.RunAt),
-		QueuedMs: t.Queued.Milliseconds(), RunMs: t.Run.Milliseconds(), Manager: t.Manager,
+		QueuedMs: t.Queued.Milliseconds(), RunMs: t.Run.Milliseconds(), Manager: valid(t.Manager),
 	}
 }
 
@@ -53,7 +54,7 @@ func (p *Progress) Proto() *taskv1.Progress {
 	if p == nil {
 		return nil
 	}
-	return &taskv1.Progress{Done: p.Done, Total: p.Total, Note: p.Note}
+	return &taskv1.Progress{Done: p.Done, Total: p.Total, Note: valid(p.Note)}
 }
 
 // ProgressFromProto reads the wire form; nil for nil.
@@ -67,7 +68,7 @@ func ProgressFromProto(p *taskv1.Progress) *Progress {
 // Proto returns e in its wire form.
 func (e *Event) Proto() *taskv1.Event {
 	return &taskv1.Event{
-		Id: e.ID.String(), State: taskv1.State(e.State), AtMs: millis(e.At), Attempts: count(e.Attempts),
+		Id: valid(e.ID.String()), State: taskv1.State(e.State), AtMs: millis(e.At), Attempts: count(e.Attempts),
 		Progress: e.Progress.Proto(), FaultKind: taskv1.FaultKind(e.Fault),
 	}
 }
@@ -126,6 +127,9 @@ func stateOf(p taskv1.State) State {
 	}
 	return State(p)
 }
+
+// valid makes a text fit for a message: one wrong byte, and all of it could not be sent.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func count(n int) uint32 { return uint32(max(0, min(n, 1<<31))) } //nolint:gosec // clamped
 
