@@ -1,0 +1,131 @@
+package lock
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed acquire.lua
+var acquireSource string
+
+//go:embed renew.lua
+var renewSource string
+
+//go:embed release.lua
+var releaseSource string
+
+const (
+	// redisTimeout bounds one call. The client must heed deadlines: ContextTimeoutEnabled.
+	redisTimeout = time.Second
+	// redisSlack is added to every life, because the embedded broker keeps time in whole seconds.
+	redisSlack = time.Second
+	// redisBatch is how many locks one message renews at most.
+	redisBatch = 256
+)
+
+// Redis keeps locks in Redis, one key each, drover:lock:{hash}, so that it works in a Cluster. The scripts compare the token,
+// and each is one atomic step. A Redis that loses what it holds loses its locks too; with an append-only file they survive.
+type Redis struct {
+	client                  redis.UniversalClient
+	acquire, renew, release *redis.Script
+	fuse                    fuse
+}
+
+// NewRedis returns a store in a Redis. The client stays its owner's; it must have been made with ContextTimeoutEnabled.
+func NewRedis(client redis.UniversalClient) *Redis {
+	return &Redis{
+		client:  client,
+		acquire: redis.NewScript(acquireSource), renew: redis.NewScript(renewSource), release: redis.NewScript(releaseSource),
+	}
+}
+
+func redisKeys(key Key) []string { return []string{"drover:lock:{" + key.hash + "}"} }
+
+func redisLife(ttl time.Duration) int64 { return (ttl + redisSlack).Milliseconds() }
+
+func mark(token Token) string { return string(token) + " " }
+
+// Acquire takes a lock.
+func (r *Redis) Acquire(ctx context.Context, key Key, token Token, ttl time.Duration, holder Holder) (bool, Holder, error) {
+	var value string
+	err := r.call(ctx, func(ctx context.Context) (err error) {
+		value, err = r.acquire.Run(ctx, r.client, redisKeys(key), mark(token), encode(token, holder), redisLife(ttl)).Text()
+		return err
+	})
+	if err != nil {
+		return false, Holder{}, fmt.Errorf("take the lock %s in Redis: %w", key, err)
+	}
+	if value == "" {
+		return true, holder, nil
+	}
+	_, current := decode([]byte(value))
+	return false, current, nil
+}
+
+// Renew extends locks.
+func (r *Redis) Renew(ctx context.Context, leases []Lease, ttl time.Duration) []Renewal {
+	results := make([]Renewal, len(leases))
+	for from := 0; from < len(leases); from += redisBatch {
+		to := min(from+redisBatch, len(leases))
+		r.renewBatch(ctx, leases[from:to], ttl, results[from:to])
+	}
+	return results
+}
+
+// renewBatch renews up to redisBatch locks by one message. The script goes with it in full, because one that Redis has
+// forgotten cannot be sent again in the middle of a pipeline.
+func (r *Redis) renewBatch(ctx context.Context, leases []Lease, ttl time.Duration, results []Renewal) {
+	cmds := make([]*redis.Cmd, len(leases))
+	err := r.call(ctx, func(ctx context.Context) error {
+		_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+			for i, l := range leases {
+				cmds[i] = p.Eval(ctx, renewSource, redisKeys(l.Key), mark(l.Token), redisLife(ttl))
+			}
+			return nil
+		})
+		return err
+	})
+	for i, cmd := range cmds {
+		switch {
+		case cmd == nil: // it was not even tried
+			results[i].Err = fmt.Errorf("renew the lock %s in Redis: %w", leases[i].Key, err)
+		case cmd.Err() != nil:
+			results[i].Err = fmt.Errorf("renew the lock %s in Redis: %w", leases[i].Key, cmd.Err())
+		default:
+			n, err := cmd.Int()
+			results[i] = Renewal{Still: n == 1, Err: err}
+		}
+	}
+}
+
+// Release gives up a lock.
+func (r *Redis) Release(ctx context.Context, key Key, token Token) error {
+	err := r.call(ctx, func(ctx context.Context) error {
+		return r.release.Run(ctx, r.client, redisKeys(key), mark(token)).Err()
+	})
+	if err != nil {
+		return fmt.Errorf("release the lock %s in Redis: %w", key, err)
+	}
+	return nil
+}
+
+// call makes a call in bounded time, or none while Redis is known not to answer.
+func (r *Redis) call(ctx context.Context, do func(context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.fuse.blown(); err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeout(ctx, redisTimeout)
+	defer cancel()
+	err := do(bounded)
+	if ctx.Err() == nil { // else it was the caller who ended it
+		r.fuse.note(err)
+	}
+	return err
+}
