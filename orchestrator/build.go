@@ -16,6 +16,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
+	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/orchestrator/internal/worker"
 	workerv1 "github.com/drover-jobs/drover/protocol/drover/worker/v1"
@@ -220,4 +221,13 @@ func (o *Orchestrator) buildIntake() {
 		})
 	}
 	o.intake = intake.New(intake.Deps{Redis: o.redis, Ender: o.controller, Log: o.log}, lanes)
+}
+
+func (o *Orchestrator) buildRescue() {
+	queues := make([]string, 0, len(o.config.Queues))
+	for name := range o.config.Queues {
+		queues = append(queues, name)
+	}
+	// The embedded broker refuses a second manager, so whatever is active in it when a manager starts was left behind.
+	o.rescue = rescue.New(rescue.Deps{Redis: o.redis, Queues: queues, Alone: o.config.Redis.Embedded, Log: o.log})
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
+	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/orchestrator/internal/worker"
 	"github.com/drover-jobs/drover/protocol/client/direct"
@@ -52,6 +53,7 @@ type Orchestrator struct {
 	store      *settings.Store
 	controller *controller.Controller
 	pools      map[string]*pool.Pool
+	rescue     *rescue.Rescue
 	intake     *intake.Intake
 	status     *status
 }
@@ -93,6 +95,7 @@ func (o *Orchestrator) Run(ctx context.Context) (Report, error) {
 //	controller               takes the ends of tasks
 //	API                      workers and consoles speak to it until the last task has ended; its sockets are opened first of all,
 //	                         so that a second manager fails before it touches anything, and who connects early waits
+//	rescue                   puts back what managers left that died
 //	pools                    take jobs
 //	intake                   makes them
 func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
@@ -118,7 +121,12 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	stack.start("controller", o.controller.Run)
 	o.buildPools()
 	o.buildIntake()
+	o.buildRescue()
 	o.announce(ctx)
+	if err := o.rescue.First(ctx); err != nil {
+		o.log.Warn("what an earlier manager left is put back later", "error", err)
+	}
+	stack.start("rescue", o.rescue.Run)
 	stack.start("API", o.api.Run)
 	close(o.up)
 	return o.work(ctx)
