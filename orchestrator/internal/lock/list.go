@@ -38,7 +38,7 @@ func (l *Locker) list(wanted func(*entry) bool) []Info {
 		if !wanted(e) {
 			continue
 		}
-		info := Info{Key: e.key.String(), Queue: e.queue.QueueDeps.Queue, Task: e.job.ID, Since: e.since, Holder: e.holder}
+		info := Info{Key: e.key.String(), Queue: e.queue.Queue, Task: e.job.ID, Since: e.since, Holder: e.holder}
 		if e.held {
 			info.Until, info.Holder = e.fence, Holder{Task: e.job.ID, Manager: l.Manager, Since: e.since}
 		}

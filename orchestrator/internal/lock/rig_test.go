@@ -1,0 +1,149 @@
+package lock_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/bradfitz/gomemcache/memcache"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/lock"
+	"github.com/drover-jobs/drover/protocol/task"
+	"github.com/drover-jobs/drover/protocol/testenv"
+)
+
+// ttl is that of the locks in these tests: the shortest that memcached can tell from none.
+const ttl = time.Second
+
+// server is what a test does to the server behind a store.
+type server interface {
+	Addr() string
+	Kill()
+	Start()
+	Freeze()
+	Thaw()
+}
+
+// rig is a store and, unless it is in this process, its server.
+type rig struct {
+	kind   string // memcached or redis
+	store  lock.Store
+	server server // nil for the one in this process
+}
+
+// open returns a store on a server's address.
+func open(kind, address string) (lock.Store, func() error) {
+	if kind == "memcached" {
+		m, err := lock.NewMemcached([]string{address}, 0)
+		if err != nil {
+			return nil, func() error { return err }
+		}
+		return m, m.Close
+	}
+	client := redis.NewClient(&redis.Options{
+		Addr: address, ContextTimeoutEnabled: true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	return lock.NewRedis(client), client.Close
+}
+
+func newRig(t *testing.T, kind string, s server) *rig {
+	t.Helper()
+	store, closeStore := open(kind, s.Addr())
+	t.Cleanup(func() {
+		if err := closeStore(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &rig{kind: kind, store: store, server: s}
+}
+
+// settle makes a memcached one that has been there for long.
+func settle(t *testing.T, address string) {
+	t.Helper()
+	c := memcache.New(address)
+	defer func() { _ = c.Close() }()
+	if err := c.Set(&memcache.Item{Key: lock.EpochKey, Value: []byte("1")}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onServers runs a test on a real memcached and a real redis-server.
+func onServers(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	t.Run("memcached", func(t *testing.T) {
+		t.Parallel()
+		s := testenv.StartMemcached(t)
+		settle(t, s.Addr())
+		test(t, newRig(t, "memcached", s))
+	})
+	t.Run("redis-server", func(t *testing.T) {
+		t.Parallel()
+		test(t, newRig(t, "redis", testenv.StartRedis(t, testenv.RedisOptions{})))
+	})
+}
+
+// onAll runs a test on the in-process Redis too, of which the embedded broker is made.
+func onAll(t *testing.T, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	onServers(t, test)
+	t.Run("in-process", func(t *testing.T) {
+		t.Parallel()
+		store, closeStore := open("redis", miniredis.RunT(t).Addr())
+		t.Cleanup(func() { _ = closeStore() })
+		test(t, &rig{kind: "redis", store: store})
+	})
+}
+
+// key returns the lock key of an address.
+func key(t *testing.T, url string) lock.Key {
+	t.Helper()
+	k, err := lock.NewKey("pull", []string{"url"}, []byte(`{"url":"`+url+`"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func holder(name string) lock.Holder {
+	return lock.Holder{Task: task.ID{Queue: "feeds", Key: name}, Manager: "m1", Since: time.Unix(1_700_000_000, 5).UTC()}
+}
+
+// mustAcquire takes a lock that nobody has.
+func (r *rig) mustAcquire(t *testing.T, k lock.Key, token lock.Token) {
+	t.Helper()
+	held, current, err := r.store.Acquire(t.Context(), k, token, ttl, holder("a"))
+	if err != nil || !held {
+		t.Fatalf("acquire: %v, %v, %v; want the lock", held, current, err)
+	}
+}
+
+// has reports whether the token has the lock, which it then has for longer.
+func (r *rig) has(t *testing.T, k lock.Key, token lock.Token) bool {
+	t.Helper()
+	renewal := r.store.Renew(t.Context(), []lock.Lease{{Key: k, Token: token}}, ttl)[0]
+	if renewal.Err != nil {
+		t.Fatal(renewal.Err)
+	}
+	return renewal.Still
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, within time.Duration, what string, condition func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	deadline := time.Now().Add(within)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", within, what)
+		}
+		<-ticker.C
+	}
+}
+
+// errStore is what the fake store of the tests says while it is away.
+var errStore = errors.New("no answer")
