@@ -92,7 +92,7 @@ func TestGatewayKnowsAsynqsScripts(t *testing.T) {
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			t.Parallel()
-			b := real(t, testenvSocket())
+			b := redisServer(t, testenvSocket())
 			r := &recorder{UniversalClient: b.client}
 			client := asynq.NewClientFromRedisClient(b.client)
 			queued := must[*asynq.TaskInfo](t)(client.Enqueue(asynq.NewTask(kind, []byte(`{}`)), append(end.options, asynq.Queue(queue))...))
@@ -115,7 +115,7 @@ func TestGatewayKnowsAsynqsScripts(t *testing.T) {
 // A requeue at asynq's shutdown is known as the end of a run too.
 func TestGatewayKnowsAsynqsRequeue(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenvSocket())
+	b := redisServer(t, testenvSocket())
 	r := &recorder{UniversalClient: b.client}
 	queued := must[*asynq.TaskInfo](t)(asynq.NewClientFromRedisClient(b.client).Enqueue(asynq.NewTask(kind, nil), asynq.Queue(queue)))
 	began := make(chan struct{})
@@ -140,7 +140,7 @@ func TestGatewayKnowsAsynqsRequeue(t *testing.T) {
 // What asynq's recoverer does with the task of a dead manager is not taken for the end of a run: its context has no deadline.
 func TestGatewayKnowsAsynqsRecoverer(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenvSocket())
+	b := redisServer(t, testenvSocket())
 	names := task.KeysOf(queue)
 	key := submit(t, b.client, 1)[0]
 	orphan(t, b.client, key)
@@ -179,7 +179,7 @@ func TestOrphanRunsAgain(t *testing.T) {
 // The names of keys that asynq writes are those of package task: asynq's own inspector finds what the lane leaves behind.
 func TestNamesAreAsynqs(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenvSocket())
+	b := redisServer(t, testenvSocket())
 	queued := must[*asynq.TaskInfo](t)(asynq.NewClientFromRedisClient(b.client).Enqueue(asynq.NewTask(kind, nil), asynq.Queue(queue)))
 	names := task.KeysOf(queue)
 	if n := b.client.Exists(t.Context(), names.Task(queued.ID), names.Pending(), task.AsynqQueuesKey).Val(); n != 3 {

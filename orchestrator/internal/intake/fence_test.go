@@ -340,7 +340,7 @@ func TestSuspectIsRemembered(t *testing.T) {
 // stay in the hand.
 func TestRunThatAsynqNeverBeganIsAttended(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenvSocket())
+	b := redisServer(t, testenvSocket())
 	lane := newBench(b.client)
 	key := submit(t, b.client, 1)[0]
 	jobs := lane.Take(1)
@@ -361,7 +361,7 @@ func TestRunThatAsynqNeverBeganIsAttended(t *testing.T) {
 // asynq's recoverer cannot take a task that this manager holds, and can take that of another.
 func TestRecovererLeavesTheHeldAlone(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenvSocket())
+	b := redisServer(t, testenvSocket())
 	lane := newBench(b.client)
 	keys := submit(t, b.client, 2)
 	lane.Take(1)

@@ -94,8 +94,13 @@ func (h *Health) LastGood() time.Time {
 // asynqLog writes asynq's log lines as ours. What asynq does inside is of interest only to somebody who looks for it.
 type asynqLog struct{ log *slog.Logger }
 
+// unsubscribed is what asynq complains of every few seconds, because the gateway does not let it subscribe.
+const unsubscribed = "cannot subscribe to cancelation channel"
+
 func (a asynqLog) write(args []any) {
-	a.log.Debug("asynq: " + strings.TrimSpace(fmt.Sprint(args...)))
+	if line := strings.TrimSpace(fmt.Sprint(args...)); !strings.HasPrefix(line, unsubscribed) {
+		a.log.Debug("asynq: " + line)
+	}
 }
 
 func (a asynqLog) Debug(args ...any) { a.write(args) }

@@ -54,7 +54,7 @@ func TestLoneTaskIsPickedUp(t *testing.T) {
 	})
 	t.Run("foreign", func(t *testing.T) {
 		t.Parallel()
-		b := real(t, testenvSocket())
+		b := redisServer(t, testenvSocket())
 		client := asynq.NewClientFromRedisClient(b.client)
 		took := pickUp(t, b, 20, func(string) {
 			must[*asynq.TaskInfo](t)(client.Enqueue(asynq.NewTask(kind, []byte(`{}`)), asynq.Queue(queue)))
@@ -74,7 +74,8 @@ func commands(t *testing.T, c redis.UniversalClient) (scripts, others int) {
 		if !ok {
 			continue
 		}
-		n, _ := strconv.Atoi(rest[:strings.Index(rest, ",")])
+		calls, _, _ := strings.Cut(rest, ",")
+		n, _ := strconv.Atoi(calls)
 		switch {
 		case name == "evalsha" || name == "eval":
 			scripts += n
@@ -88,7 +89,7 @@ func commands(t *testing.T, c redis.UniversalClient) (scripts, others int) {
 // An idle lane costs Redis few commands a second: the base poll, asynq's look for due tasks, its heartbeat.
 func TestIdleLaneIsCheap(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenvSocket())
+	b := redisServer(t, testenvSocket())
 	submit(t, b.client, 1)
 	m := start(t, b.client, 4, 20, atOnce)
 	until(t, "it is idle", func() bool { return len(m.pool.taken()) == 1 && m.in.InHand() == 0 })

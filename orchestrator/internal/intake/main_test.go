@@ -39,7 +39,7 @@ func onBoth(t *testing.T, test func(t *testing.T, b broker)) {
 	t.Helper()
 	t.Run("redis-server", func(t *testing.T) {
 		t.Parallel()
-		test(t, real(t, testenvSocket()))
+		test(t, redisServer(t, testenvSocket()))
 	})
 	t.Run("in-process", func(t *testing.T) {
 		t.Parallel()
@@ -48,7 +48,7 @@ func onBoth(t *testing.T, test func(t *testing.T, b broker)) {
 	})
 }
 
-func real(t testing.TB, o testenv.RedisOptions) broker { //nolint:predeclared // a real one
+func redisServer(t testing.TB, o testenv.RedisOptions) broker {
 	t.Helper()
 	server := testenv.StartRedis(t, o)
 	return broker{client: connect(t, server.Network(), server.Addr()), server: server}

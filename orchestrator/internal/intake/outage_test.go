@@ -71,7 +71,7 @@ func records(t *testing.T, c redis.UniversalClient, keys []string) {
 // are stored then, each task has run once, the lane did not spin meanwhile, and the log has one line for the change and one back.
 func TestRedisIsKilledAndRestarted(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenv.RedisOptions{UnixSocket: true, AppendOnly: true})
+	b := redisServer(t, testenv.RedisOptions{UnixSocket: true, AppendOnly: true})
 	keys := submit(t, b.client, 60)
 	release := make(chan struct{})
 	var e ends
@@ -120,7 +120,7 @@ func TestRedisIsKilledAndRestarted(t *testing.T) {
 // Redis hangs for some seconds: nothing is lost or run twice, also what a dequeue took whose answer never came.
 func TestRedisHangs(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenv.RedisOptions{UnixSocket: true})
+	b := redisServer(t, testenv.RedisOptions{UnixSocket: true})
 	keys := submit(t, b.client, 400)
 	var e ends
 	m := start(t, b.client, 4, 20, e.run)
@@ -142,7 +142,7 @@ func TestRedisHangs(t *testing.T) {
 // Connections that are reset all the time, in the middle of calls, lose no task, run none twice and leave none behind.
 func TestConnectionsAreReset(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenv.RedisOptions{UnixSocket: true})
+	b := redisServer(t, testenv.RedisOptions{UnixSocket: true})
 	p := startProxy(t, b.server.Network(), b.server.Addr())
 	keys := submit(t, b.client, 600)
 	var e ends
@@ -174,7 +174,7 @@ func TestStopWithoutRedis(t *testing.T) {
 	for name, away := range map[string]func(*testenv.Redis){"gone": (*testenv.Redis).Kill, "hanging": (*testenv.Redis).Freeze} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := real(t, testenv.RedisOptions{UnixSocket: true})
+			b := redisServer(t, testenv.RedisOptions{UnixSocket: true})
 			submit(t, b.client, 50)
 			m := start(t, b.client, 4, 9, untilTold)
 			until(t, "4 run and 9 are buffered", func() bool {
@@ -203,7 +203,7 @@ func TestStopWithoutRedis(t *testing.T) {
 // A stop during an outage that ends in time leaves nothing: all is put back as if nothing had been.
 func TestStopSurvivesAShortOutage(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenv.RedisOptions{UnixSocket: true, AppendOnly: true})
+	b := redisServer(t, testenv.RedisOptions{UnixSocket: true, AppendOnly: true})
 	keys := submit(t, b.client, 50)
 	m := start(t, b.client, 4, 9, untilTold)
 	until(t, "4 run and 9 are buffered", func() bool {
@@ -224,7 +224,7 @@ func TestStopSurvivesAShortOutage(t *testing.T) {
 // asynq has already ended. This takes as long as one beat.
 func TestLeaseMoves(t *testing.T) {
 	t.Parallel()
-	b := real(t, testenv.RedisOptions{UnixSocket: true})
+	b := redisServer(t, testenv.RedisOptions{UnixSocket: true})
 	keys := submit(t, b.client, 2)
 	m := start(t, b.client, 2, 0, untilTold)
 	until(t, "both run", func() bool { running, _ := m.pool.load(); return running == 2 })

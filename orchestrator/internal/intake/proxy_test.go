@@ -37,7 +37,7 @@ func (p *proxy) accept() {
 		if err != nil {
 			return
 		}
-		far, err := net.Dial(p.network, p.backend) //nolint:noctx // ended by reset
+		far, err := net.Dial(p.network, p.backend)
 		if err != nil {
 			_ = near.Close()
 			continue
