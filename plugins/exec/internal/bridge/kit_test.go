@@ -84,7 +84,7 @@ func want(t *testing.T, w *sdktest.Worker, o any, result string) {
 }
 
 // wantFault runs one order and checks how it fails.
-func wantFault(t *testing.T, w *sdktest.Worker, o any, kind fault.Kind, message string) *fault.Fault {
+func wantFault(t *testing.T, w *sdktest.Worker, o any, kind fault.Kind, message string) fault.Fault {
 	t.Helper()
 	got, err := do(t, w, o)
 	f := check(t, err, kind, message)
@@ -94,17 +94,17 @@ func wantFault(t *testing.T, w *sdktest.Worker, o any, kind fault.Kind, message 
 	return f
 }
 
-func check(t *testing.T, err error, kind fault.Kind, message string) *fault.Fault {
+func check(t *testing.T, err error, kind fault.Kind, message string) fault.Fault {
 	t.Helper()
 	var f *fault.Fault
 	if !errors.As(err, &f) {
 		t.Errorf("got %v, want a fault", err)
-		return &fault.Fault{}
+		return fault.Fault{}
 	}
 	if f.Kind != kind || !strings.Contains(f.Message, message) {
 		t.Errorf("got %v, want %s with %q", f, kind, message)
 	}
-	return f
+	return *f
 }
 
 // pid asks the program for its number.

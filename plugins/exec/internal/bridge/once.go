@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 // runOnce starts the command for one task and waits for its end.
 func (b *bridge) runOnce(ctx context.Context, payload json.RawMessage) (json.RawMessage, error) {
 	spec := b.spec
-	spec.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], b.variables(sdk.Info(ctx))...)
+	spec.Env = slices.Concat(spec.Env, b.variables(sdk.Info(ctx)))
 	c, err := b.launcher.Start(spec)
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "the command cannot be run: %v", err)

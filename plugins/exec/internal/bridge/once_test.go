@@ -79,7 +79,7 @@ func TestOnceLarge(t *testing.T) {
 	}
 	endless, _ := once(t, `yes`)
 	if f := wantFault(t, endless, `{}`, fault.TooLarge, "store the result"); !f.Permanent {
-		t.Errorf("%v is not permanent", f)
+		t.Errorf("%s is not permanent", f.Message)
 	}
 }
 

@@ -131,7 +131,7 @@ func TestPersistentTooLarge(t *testing.T) {
 	w, _ := start(t, "serve", nil)
 	for _, size := range []int{task.MaxResult, 5 << 20} {
 		if f := wantFault(t, w, order{Do: "big", N: size}, fault.TooLarge, "store"); !f.Permanent {
-			t.Errorf("%d bytes: %v is not permanent", size, f)
+			t.Errorf("%d bytes: %s is not permanent", size, f.Message)
 		}
 	}
 	want(t, w, order{Do: "echo", Value: json.RawMessage(`1`)}, `1`)

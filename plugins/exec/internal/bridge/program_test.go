@@ -129,7 +129,7 @@ func obey(in *bufio.Reader, t taskLine) {
 		os.Exit(0)
 	case "close": // its output, and go on
 		_ = os.Stdout.Close()
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 	default:
 		wait(in, t)
 	}
@@ -155,7 +155,7 @@ func wait(in *bufio.Reader, t taskLine) {
 	case "stubborn": // reads nothing and does not leave
 		signal.Ignore(syscall.SIGTERM)
 		say(`{"type":"progress","run":%d,"done":1}`, t.Run)
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 	}
 }
 

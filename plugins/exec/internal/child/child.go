@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -64,7 +65,7 @@ func (l *Launcher) Start(spec Spec) (*Child, error) {
 	c := &Child{mark: markName + "=" + rand.Text(), stderr: &tail{to: spec.Stderr}, done: make(chan struct{})}
 	c.cmd = exec.Command(spec.Command[0], spec.Command[1:]...) //nolint:gosec // the command is the operator's
 	c.cmd.Dir = spec.Dir
-	c.cmd.Env = append(spec.Env[:len(spec.Env):len(spec.Env)], c.mark)
+	c.cmd.Env = slices.Concat(spec.Env, []string{c.mark})
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = pipes[0][0], pipes[1][1], pipes[2][1]
 	c.cmd.SysProcAttr = attributes()
 	if err := l.onThread(c.cmd.Start); err != nil {
