@@ -31,6 +31,8 @@ type rig struct {
 	fails atomic.Bool    // starts fail
 	dies  atomic.Bool    // processes end as soon as they are ready
 	makes func(*fakeProcess)
+	// endTakes is how long End takes.
+	endTakes time.Duration
 
 	mu        sync.Mutex
 	queue     settings.Queue
@@ -145,6 +147,9 @@ func (r *rig) Launch(ctx context.Context, reports *pool.Pool) (pool.Process, err
 }
 
 func (r *rig) End(j *job.Job, o job.Outcome) {
+	if r.endTakes > 0 {
+		pass(r.endTakes)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outcomes[j] = append(r.outcomes[j], o)

@@ -126,8 +126,9 @@ func TestStopOfIdleAndStartingProcesses(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, queue(nil))
+		var stopped time.Time
 		r.makes = func(p *fakeProcess) {
-			p.stubborn = true
+			p.stubborn, stopped = true, time.Now()
 			r.stop()
 			pass(time.Second) // the start goes on meanwhile
 		}
@@ -135,9 +136,31 @@ func TestStopOfIdleAndStartingProcesses(t *testing.T) {
 		j := r.offer(1)[0]
 		synctest.Wait()
 		r.finished()
+		if took := time.Since(stopped); took != time.Second {
+			t.Errorf("the stop took %s after the start", took-time.Second)
+		}
 		if r.outcome(j).End != job.Returned || len(r.all()) != 1 || len(r.all()[0].wasSent()) != 0 {
 			t.Errorf("a process that became ready during the stop was used: %+v, %d starts", r.outcome(j), len(r.all()))
 		}
+	})
+}
+
+// A stop does not return before the jobs of a process that has just ended have been told their end.
+func TestStopWaitsForTheEndsOfJobs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, queue(nil)).run()
+		j := r.offer(1)[0]
+		synctest.Wait()
+		r.endTakes = time.Second
+		r.live()[0].end(job.ExitCrash)
+		synctest.Wait()
+		r.stop()
+		<-r.ended
+		if o := r.outcome(j); o.End != job.Killed {
+			t.Errorf("%+v", o)
+		}
+		r.finished()
 	})
 }
 

@@ -51,6 +51,8 @@ func (s *started) why(err error) string {
 		text = st.Message()
 	case ended != "":
 		return ended
+	case isStatus && isGone(st):
+		return "it was killed, or it closed its connection"
 	}
 	return strings.Join(trimmed([]string{strings.ReplaceAll(text, "\n", " ")}), "")
 }

@@ -3,6 +3,7 @@ package worker_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/protocol/fault"
+	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
 // A process that is killed while it works tells its end once, after all outcomes, with the signal and exactly the jobs that had
@@ -80,10 +82,13 @@ func TestExitInTheMiddleOfAJob(t *testing.T) {
 func TestAskedToEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	p, sink := r.start()
+	const slots = 100
+	roomy := spec(testenv.BuildBinaries(t, "./plugins/sdk/sdktest/misbehave")...)
+	roomy.Slots = slots
+	p, sink := r.startSpec(roomy)
 	log := filepath.Join(t.TempDir(), "log")
 	const sleep = `{"do":"sleep","ms":600000}`
-	many := send(t, p, job.Limits{TaskTimeout: 50 * time.Millisecond, KillGrace: patience}, sleep, sleep, sleep, sleep)
+	many := send(t, p, job.Limits{TaskTimeout: 50 * time.Millisecond, KillGrace: patience}, slices.Repeat([]string{sleep}, slots)...)
 	for _, j := range many {
 		if o := sink.outcome(t, j); o.End != job.Killed || o.Fault.Kind != fault.Timeout || !strings.Contains(o.Fault.Message, "task_timeout") {
 			t.Errorf("time-out: %+v, %v", o, o.Fault)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,9 +23,9 @@ func TestDeadManagerLeavesNoWorker(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := testenv.BuildBinaries(t, "./plugins/sdk/sdktest/misbehave")[0]
-	// Without the kernel's help as well: of the shell between, the worker is a child that has only its lifeline.
-	indirect := script(t, program+"; :")
-	for name, command := range map[string]string{"child": program, "grandchild": indirect} {
+	// The kernel's signal ends the shell, which knows no lifeline, and does not reach its child, which has only its lifeline.
+	indirect := script(t, program+"; kill -STOP $$")
+	for name, command := range map[string]string{"child": program, "frozen": program, "grandchild": indirect} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			manager := exec.CommandContext(t.Context(), self, testenv.ShortDir(t), command) //nolint:gosec // ourselves
@@ -49,6 +50,18 @@ func TestDeadManagerLeavesNoWorker(t *testing.T) {
 				}
 				pids = append(pids, pid)
 				pids = append(pids, childrenOf(t, pid)...)
+			}
+			t.Cleanup(func() {
+				for _, pid := range pids {
+					if t.Failed() && alive(pid) {
+						_ = syscall.Kill(pid, syscall.SIGKILL)
+					}
+				}
+			})
+			if name == "frozen" {
+				for _, pid := range pids {
+					freeze(t, pid)
+				}
 			}
 			began := time.Now()
 			if err := manager.Process.Kill(); err != nil {

@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"time"
+
+	plugin "github.com/hashicorp/go-plugin"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/worker"
 	"github.com/drover-jobs/drover/plugins/sdk"
@@ -18,6 +22,7 @@ import (
 const (
 	roleManager = "manager"
 	// Workers.
+	roleMute        = "mute"         // shakes hands and never answers a call
 	roleRefuses     = "refuses"      // Configure returns an error
 	roleHangs       = "hangs"        // Configure never returns
 	roleDiesInStart = "dies"         // exits while it is configured
@@ -25,8 +30,22 @@ const (
 	roleCountsSlots = "slots"        // returns what it was configured with
 )
 
+// mute shakes hands and listens, and accepts no connection.
+func mute() {
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "unix", filepath.Join(os.Getenv(plugin.EnvUnixSocketDir), "mute"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	_, _ = fmt.Fprintf(os.Stdout, "1|1|unix|%s|grpc\n", listener.Addr())
+	<-make(chan struct{})
+}
+
 // serve is the main function of the workers.
 func serve(role string) {
+	if role == roleMute {
+		mute()
+	}
 	never := make(chan struct{})
 	var config sdk.Config
 	sdk.Serve(sdk.Worker{

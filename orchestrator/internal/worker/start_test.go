@@ -77,6 +77,7 @@ func TestFailedStarts(t *testing.T) {
 		"handshake and gone":  {shell("echo '1|1|unix|/tmp/drover-none|grpc'; exit 4"), []string{"exit code 4"}},
 		"silent":              {hasty(shell("exec sleep 600")), []string{"not ready within 700ms", "wrote nothing", "raise start_timeout"}},
 		"silent with a child": {hasty(shell("sleep 600 & sleep 600")), []string{"not ready within 700ms"}},
+		"mute":                {hasty(own(roleMute)), []string{"not ready within 700ms", "role is mute"}},
 		"refuses":             {own(roleRefuses), []string{"refused its configuration", "the option color is missing", "say red or blue"}},
 		"hangs in Configure":  {hasty(own(roleHangs)), []string{"not ready within 700ms"}},
 		"dies in Configure":   {own(roleDiesInStart), []string{"refused its configuration", "ended with exit code 7", "no space left on the disk"}},
