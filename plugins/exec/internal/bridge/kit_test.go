@@ -43,7 +43,7 @@ func start(t *testing.T, how string, more map[string]any, opts ...sdktest.Option
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{envProgram: how}
+	env := map[string]string{envProgram: how, "GORACE": "atexit_sleep_ms=0"} // a child need not wait at its end
 	options := map[string]any{"env": env, "start_timeout": "20s", "cancel_grace": "300ms", "term_grace": "300ms"}
 	for name, value := range more {
 		if name == "note" {
