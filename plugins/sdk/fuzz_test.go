@@ -46,7 +46,7 @@ func FuzzPayload(f *testing.F) {
 		worker := sdktest.Start(t, program(func(_ context.Context, in input) (input, error) { return in, nil }))
 		result, err := worker.Run(t.Context(), payload)
 		if err != nil {
-			asFault(t, err)
+			_ = asFault(t, err)
 		} else if !json.Valid(result) {
 			t.Errorf("the result %q is not JSON", result)
 		}

@@ -165,7 +165,8 @@ func TestSlotsHold(t *testing.T) {
 	worker := sdktest.Start(t, program(func(context.Context, input) (string, error) {
 		n := now.Add(1)
 		entered <- struct{}{}
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); {
+			m = most.Load()
 		}
 		<-release
 		now.Add(-1)

@@ -53,7 +53,7 @@ type outbox struct {
 	dead     bool // nothing can be sent any more
 }
 
-// defaultYields is what the benchmark of the package chose.
+// defaultYields is what the benchmark chose: see stepBack.
 const defaultYields = 4
 
 func newOutbox(yields int) *outbox {

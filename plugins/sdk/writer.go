@@ -47,7 +47,10 @@ func (o *outbox) wait() bool {
 	}
 }
 
-// stepBack lets other goroutines run, so that runs about to end can put their outcomes in.
+// stepBack lets other goroutines run, so that runs about to end can put their outcomes in. On two cores, sixteen slots full of
+// tasks that do nothing (BenchmarkDrain): without it a message carries 1.2 outcomes and a task costs 36 us of both
+// processes' time; with two, four or sixteen yields 8 to 10 outcomes and 25 us; with a timer of 200 us in their place 16
+// outcomes and 24 us, at the price of up to a millisecond whenever the process is idle.
 func (o *outbox) stepBack() {
 	for range o.yields {
 		runtime.Gosched()

@@ -93,6 +93,6 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // UnmarshalText implements encoding.TextUnmarshaler. A name that it does not know is read as Unknown, so that an older
 // reader understands a newer writer; ParseState is for what people write.
 func (s *State) UnmarshalText(text []byte) error {
-	*s, _ = ParseState(string(text)) //nolint:errcheck // Unknown is the answer
+	*s, _ = ParseState(string(text))
 	return nil
 }

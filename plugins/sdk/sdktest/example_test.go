@@ -39,6 +39,13 @@ func TestGreet(t *testing.T) {
 	}
 }
 
+// Every worker passes the conformance kit, with payloads of its own.
+func TestGreetConforms(t *testing.T) {
+	t.Parallel()
+	program := sdk.New(sdk.Worker{Name: "greet", Version: "1.0.0", Description: "greets people"}, greet)
+	sdktest.Conform(t, program, []any{greeting{Name: "Ada"}, `{"name": ""}`})
+}
+
 // recorder stands in for a *testing.T in the example.
 type recorder struct {
 	testing.TB

@@ -85,13 +85,14 @@ func sleep(ctx context.Context, in order, pause time.Duration) (any, error) {
 	}
 }
 
-// spin keeps one core busy for as long as the clock says and returns how often it turned.
-func spin(pause time.Duration) int {
-	turns := 0
-	for until := time.Now().Add(pause); time.Now().Before(until); {
-		turns++
+// spin keeps one core busy for as long as the clock says.
+func spin(pause time.Duration) {
+	until := time.Now().Add(pause)
+	for {
+		if time.Now().After(until) {
+			return
+		}
 	}
-	return turns
 }
 
 func progress(ctx context.Context, in order, pause time.Duration) (any, error) {
