@@ -16,6 +16,7 @@ const (
 	ownPause      = 500 * time.Millisecond // before a lock of the task's own earlier run is tried again
 	asidePause    = time.Second            // before a lock that another has is tried again, doubled up to asidePauseMax
 	asidePauseMax = 10 * time.Second
+	perWaiting    = 200 * time.Microsecond // what each job that this manager holds adds to a pause, so that many do not spin
 )
 
 // decide does what follows from the answer of the store for a job. The caller holds mu; decide unlocks it.
@@ -60,6 +61,9 @@ func (l *Locker) waitUntil(e *entry, d time.Duration) {
 	}
 	e.tries++
 	e.due = time.Now().Add(d)
+	if e.phase == waiting {
+		e.due = e.due.Add(time.Duration(len(l.entries)) * perWaiting)
+	}
 	if !e.job.Deadline.IsZero() && e.job.Deadline.Before(e.due) {
 		e.due = e.job.Deadline
 	}

@@ -17,6 +17,8 @@ const (
 	renewAhead = 4
 	// renewPause is how long until a renewal that failed is tried again.
 	renewPause = 300 * time.Millisecond
+	// lookPause is the least time between two looks at everything: what is due meanwhile is done together.
+	lookPause = 10 * time.Millisecond
 	// idleLook is when Run looks again while nothing is held.
 	idleLook = time.Hour
 )
@@ -49,7 +51,7 @@ func (l *Locker) Run(ctx context.Context) error {
 			l.lose(e, errLate)
 		}
 		l.startRenewal(due)
-		timer.Reset(l.schedule())
+		timer.Reset(max(lookPause, l.schedule()))
 	}
 }
 
@@ -84,6 +86,7 @@ func (l *Locker) idle() bool {
 func (l *Locker) lookAround(now time.Time) (due, late []*entry) {
 	l.mu.Lock()
 	var settled, overdue []*entry
+	pressing := false // else one that failed and is to be tried a little later would be tried at once
 	for _, e := range l.entries {
 		if e.held && !now.Before(e.fence) {
 			late = append(late, e)
@@ -91,6 +94,7 @@ func (l *Locker) lookAround(now time.Time) (due, late []*entry) {
 		}
 		if e.held && !l.renewing && e.renewAt.Before(now.Add(l.beat/renewAhead)) {
 			due = append(due, e)
+			pressing = pressing || !e.renewAt.After(now)
 		}
 		if e.phase != waiting && e.phase != settling || e.due.After(now) {
 			continue
@@ -103,6 +107,9 @@ func (l *Locker) lookAround(now time.Time) (due, late []*entry) {
 		default:
 			l.enqueue(e)
 		}
+	}
+	if !pressing {
+		due = nil
 	}
 	for _, e := range overdue {
 		l.forget(e)
