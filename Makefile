@@ -112,7 +112,7 @@ verify-layout:
 .PHONY: lint
 lint: $(TOOLS)/.built ## run golangci-lint with .golangci.yaml
 	@echo "lint: golangci-lint"
-	@$(TOOLS)/golangci-lint run ./...
+	@$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
 
 .PHONY: generate
 generate: $(TOOLS)/.built ## generate the Go code of the protocol anew
