@@ -46,7 +46,7 @@ func TestPersistentServes(t *testing.T) {
 // answer is dropped and costs nothing.
 func TestPersistentReports(t *testing.T) {
 	t.Parallel()
-	w, _ := start(t, "serve", nil)
+	w, stderr := start(t, "serve", nil)
 	r := w.Begin(order{Do: "progress"})
 	if result, err := r.Wait(); err != nil || string(result) != "1" {
 		t.Fatalf("got %s, %v", result, err)
@@ -66,8 +66,8 @@ func TestPersistentReports(t *testing.T) {
 	logged := func(level slog.Level, part string) bool {
 		return slices.ContainsFunc(w.Logs(), func(l sdktest.Log) bool { return l.Level == level && strings.Contains(l.Message, part) })
 	}
-	if !logged(slog.LevelInfo, "a banner of the interpreter") || !logged(slog.LevelWarn, "answered a run that it is not running") {
-		t.Errorf("lines outside of runs: %+v", w.Logs())
+	if !logged(slog.LevelWarn, "answered a run that it is not running") || !strings.Contains(stderr.String(), "a banner of the interpreter\n") {
+		t.Errorf("lines outside of runs: %+v, and on standard error: %q", w.Logs(), stderr)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestPersistentCrash(t *testing.T) {
 	w, stderr := start(t, "serve", nil)
 	before := pid(t, w)
 	f := wantFault(t, w, order{Do: "exit", N: 7}, fault.Crash, "ended with exit code 7 while it ran the task: last words")
-	if f.Permanent || f.Detail != "first words\nlast words" {
+	if f.Permanent || f.Detail != "a banner of the interpreter\nfirst words\nlast words" {
 		t.Errorf("got %+v", f)
 	}
 	if after := pid(t, w); after == before {
@@ -234,6 +234,7 @@ func TestPersistentDoesNotStart(t *testing.T) {
 		want      []string
 	}{
 		{"broken", "broken", []string{self, "--worker"}, []string{self + " --worker", "ended with exit code 255 before it was ready", "Parse error"}},
+		{"php", "unopened", []string{self}, []string{"ended with exit code 1 before it was ready: Could not open input file"}},
 		{"mute", "mute", []string{self}, []string{`did not write {"type":"ready"} within 1s`, "PROTOCOL.md", "start_timeout"}},
 		{"future", "future", []string{self}, []string{"version 2", "version 1"}},
 		{"absent", "", []string{"no-such-interpreter", "x"}, []string{`"no-such-interpreter" is not in PATH=`, "install it"}},
@@ -249,7 +250,7 @@ func TestPersistentDoesNotStart(t *testing.T) {
 			}
 			err = w.Configure(t.Context(), sdk.Config{Queue: "test", Options: options, Slots: 1})
 			for _, part := range test.want {
-				if err == nil || !strings.Contains(err.Error(), part) {
+				if err == nil || !strings.Contains(err.Error(), part) || strings.Contains(err.Error(), "unavailable: ") {
 					t.Errorf("got %v, want it to say %q", err, part)
 				}
 			}

@@ -39,6 +39,9 @@ func program(how string) {
 	case "broken":
 		fmt.Fprintln(os.Stderr, "Parse error: something is missing")
 		os.Exit(255)
+	case "unopened": // as an interpreter that says what is wrong on its standard output
+		fmt.Println("Could not open input file: worker.php")
+		os.Exit(1)
 	case "mute":
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return

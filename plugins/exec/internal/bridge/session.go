@@ -25,6 +25,8 @@ type session struct {
 	written  chan struct{} // closed when nothing is written any more
 	gone     chan struct{} // closed when the child, and both goroutines, are at their end
 
+	greeted bool // it has said that it is ready; the reader's own
+
 	mu      sync.Mutex
 	current *run // nil while it is idle
 }

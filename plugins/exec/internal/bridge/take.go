@@ -23,11 +23,10 @@ func (s *session) take(text []byte) {
 	ctx := context.Background()
 	switch message.Type {
 	case line.Text:
-		if message.Text != "" {
-			s.logger(r).InfoContext(ctx, message.Text, "stream", "stdout")
-		}
+		s.print(r, message.Text)
 	case line.Ready:
-		s.greeted(message.Version)
+		s.greeted = true
+		s.started(versionFault(s.settings.name(), message.Version))
 	case line.Log:
 		if r == nil || message.Run != 0 && message.Run != r.number {
 			r = nil
@@ -63,16 +62,27 @@ func (s *session) misunderstood(r *run, message line.Message, err error) {
 	}
 }
 
-// greeted says whether the child can be spoken with. A later one is no matter: it says nothing new.
-func (s *session) greeted(version int) {
-	var err error
-	if version != line.Version {
-		err = fault.New(fault.Unavailable, "the command %q speaks version %d of the line protocol, this worker version %d: change one of them",
-			s.settings.name(), version, line.Version)
+// print passes on a line that is no message. Before the child is ready it most likely says why it never will be.
+func (s *session) print(r *run, text string) {
+	switch {
+	case text == "":
+	case !s.greeted:
+		s.child.Complain(text)
+	default:
+		s.logger(r).InfoContext(context.Background(), text, "stream", "stdout")
 	}
-	s.started(err)
 }
 
+// versionFault says whether a child of a version can be spoken with.
+func versionFault(name string, version int) error {
+	if version == line.Version {
+		return nil
+	}
+	return fault.New(fault.Unavailable, "the command %q speaks version %d of the line protocol, this worker version %d: change one of them",
+		name, version, line.Version)
+}
+
+// started says what came of the child's start. A second "ready" is no matter: it says nothing new.
 func (s *session) started(err error) {
 	select {
 	case s.ready <- err:

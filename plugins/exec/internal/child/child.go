@@ -126,5 +126,8 @@ func (c *Child) End() string {
 	return fmt.Sprintf("ended with exit code %d", c.cmd.ProcessState.ExitCode())
 }
 
+// Complain adds a line to the child's standard error, for what it says in the wrong place.
+func (c *Child) Complain(line string) { _, _ = c.stderr.Write([]byte(line + "\n")) } // it never fails
+
 // LastLines are the last lines that the child wrote to its standard error, oldest first; at most a few kilobytes.
 func (c *Child) LastLines() []string { return c.stderr.lines() }
