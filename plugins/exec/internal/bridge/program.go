@@ -106,7 +106,7 @@ func (b *bridge) close() {
 	<-b.stopped
 }
 
-// command is how the command is called in messages.
+// name is how the command is called in messages.
 func (s *settings) name() string {
 	const longest = 200
 	name := strings.Join(s.command, " ")
