@@ -49,6 +49,20 @@ func (b Bench) Settle(jobs []*job.Job, verdicts []job.Verdict) ([]int64, error) 
 	return b.l.settler.write(batch, now)
 }
 
+// SettleAll is Settle for jobs in the order in which they were taken, and lets go of them.
+func (b Bench) SettleAll(jobs []*job.Job, verdicts []job.Verdict) {
+	now := time.Now()
+	byJob := make(map[*job.Job]*held, len(jobs))
+	for _, t := range b.l.hand.all() {
+		byJob[t.job] = t
+	}
+	batch := make([]*settlement, len(jobs))
+	for i, j := range jobs {
+		batch[i] = newSettlement(byJob[j], verdicts[i], now)
+	}
+	b.l.settler.carryOut(batch, nil)
+}
+
 func (b Bench) taken(j *job.Job) *held {
 	for _, t := range b.l.hand.all() {
 		if t.job == j {
@@ -72,6 +86,16 @@ func (b Bench) Expire() {
 func (b Bench) Attend(j *job.Job) {
 	b.Settling(func() { b.l.attend(b.taken(j)) })
 }
+
+// AttendOnly is Attend where the settler is at work already.
+func (b Bench) AttendOnly(j *job.Job) {
+	if t := b.taken(j); t != nil {
+		b.l.attend(t)
+	}
+}
+
+// Cancel is what a client's cancel does.
+func (b Bench) Cancel(key string) { b.l.cancel(key) }
 
 // Settling runs f with the settler at work.
 func (b Bench) Settling(f func()) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -141,13 +142,13 @@ func TestEventsAreDecodable(t *testing.T) {
 // deaf is a Redis client that carries out some scripts and loses their answers.
 type deaf struct {
 	redis.UniversalClient
-	lose int // how many answers are still to be lost
+	lose atomic.Int64 // how many answers are still to be lost
 }
 
 func (d *deaf) Process(ctx context.Context, cmd redis.Cmder) error {
 	err := d.UniversalClient.Process(ctx, cmd)
-	if d.lose > 0 && err == nil {
-		d.lose--
+	if err == nil && d.lose.Load() > 0 {
+		d.lose.Add(-1)
 		err = context.DeadlineExceeded
 		cmd.SetErr(err)
 	}
@@ -160,7 +161,8 @@ func TestLostAnswerLosesNoTask(t *testing.T) {
 	onBoth(t, func(t *testing.T, b broker) {
 		keys := submit(t, b.client, 10)
 		check(t, newBench(b.client).warm(t)) // Redis knows the scripts
-		d := &deaf{UniversalClient: b.client, lose: 2}
+		d := &deaf{UniversalClient: b.client}
+		d.lose.Store(2)
 		lane := newBench(d)
 		if got := lane.Take(4); len(got) != 0 {
 			t.Fatalf("a lost answer brought %d tasks", len(got))
@@ -178,6 +180,24 @@ func TestLostAnswerLosesNoTask(t *testing.T) {
 		if lane.Held() != 10 {
 			t.Errorf("%d are held, want 10", lane.Held())
 		}
+	})
+}
+
+// A stop right after a dequeue whose answer was lost finds out what it took and gives it back.
+func TestStopAfterLostAnswer(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b broker) {
+		keys := submit(t, b.client, 20)
+		check(t, newBench(b.client).warm(t))
+		d := &deaf{UniversalClient: b.client}
+		d.lose.Store(1)
+		m := start(t, d, 4, 4, untilTold)
+		until(t, "the answer is lost", func() bool { return d.lose.Load() == 0 })
+		check(t, m.stop())
+		if got := waiting(t, b.client); !slices.Equal(got, keys) {
+			t.Errorf("the queue is %v", got)
+		}
+		ledger(t, b.client, 0)
 	})
 }
 
@@ -283,12 +303,12 @@ func TestExpiredLeaseIsNoCancel(t *testing.T) {
 		lane := newBench(d)
 		key := submit(t, b.client, 1)[0]
 		jobs := lane.Take(1)
-		d.lose = 1
+		d.lose.Store(1)
 		lane.Beat()
 		if n := len(jobs[0].Verdict()); n != 0 {
 			t.Error("a lost beat stopped a run at once")
 		}
-		d.lose = 1
+		d.lose.Store(1)
 		lane.Expire()
 		lane.Beat()
 		lane.Attend(jobs[0])

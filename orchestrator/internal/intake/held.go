@@ -1,7 +1,6 @@
 package intake
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -21,10 +20,12 @@ func readHeld(queue, holder string, values []string, now time.Time) []*held {
 	for ; len(values) >= fieldsPerTask; values = values[fieldsPerTask:] {
 		t := &held{key: values[0], holder: holder, encoded: values[1], received: now, pending: now, place: values[7], suspect: values[8] == "1"}
 		if t.place == "" {
-			t.place = fmt.Sprintf("%019d", now.UnixNano()+int64(len(tasks)))
+			t.place = strconv.FormatInt(now.UnixNano()+int64(len(tasks)), 10) // of 19 digits until the year 2286
 		}
-		if ns, err := strconv.ParseInt(values[2], 10, 64); err == nil {
-			t.pending = time.Unix(0, ns)
+		if values[2] != "" {
+			if ns, err := strconv.ParseInt(values[2], 10, 64); err == nil {
+				t.pending = time.Unix(0, ns)
+			}
 		}
 		t.counters = task.Counters{Failures: number(values[3]), Kills: number(values[4]), Interruptions: number(values[5]), Losses: number(values[6])}
 		m, err := task.DecodeMessage([]byte(t.encoded))
@@ -37,6 +38,9 @@ func readHeld(queue, holder string, values []string, now time.Time) []*held {
 }
 
 func number(s string) int {
+	if s == "" {
+		return 0
+	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
 		return 0

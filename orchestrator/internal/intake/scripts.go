@@ -46,22 +46,24 @@ func newScript(source string) script {
 
 // run runs the script.
 func (s script) run(ctx context.Context, client redis.UniversalClient, keys []string, args []any) *redis.Cmd {
-	cmd := s.send(ctx, client, "evalsha", s.hash, keys, args)
+	const fixed = 3 // command, script, number of keys
+	all := make([]any, 0, fixed+len(keys)+len(args))
+	all = append(all, "evalsha", s.hash, len(keys))
+	for _, k := range keys {
+		all = append(all, k)
+	}
+	all = append(all, args...)
+	cmd := send(ctx, client, all, fixed)
 	if redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
-		cmd = s.send(ctx, client, "eval", s.source, keys, args)
+		all[0], all[1] = "eval", s.source
+		cmd = send(ctx, client, all, fixed)
 	}
 	return cmd
 }
 
-func (s script) send(ctx context.Context, client redis.UniversalClient, how, what string, keys []string, args []any) *redis.Cmd {
-	const fixed = 3 // command, script, number of keys
-	all := make([]any, 0, fixed+len(keys)+len(args))
-	all = append(all, how, what, len(keys))
-	for _, k := range keys {
-		all = append(all, k)
-	}
-	cmd := once{redis.NewCmd(ctx, append(all, args...)...)}
-	cmd.SetFirstKeyPos(fixed)
+func send(ctx context.Context, client redis.UniversalClient, args []any, firstKey int8) *redis.Cmd {
+	cmd := once{redis.NewCmd(ctx, args...)}
+	cmd.SetFirstKeyPos(firstKey)
 	_ = client.Process(ctx, cmd) // the command has its error
 	return cmd.Cmd
 }
