@@ -45,14 +45,14 @@ func (m *memory) do(call func()) error {
 		before, after = m.slow()
 	}
 	m.mu.Unlock()
-	time.Sleep(before)
+	time.Sleep(before) //nolint:forbidigo // by the clock of the bubble
 	m.mu.Lock()
 	away := m.away
 	if !away {
 		call()
 	}
 	m.mu.Unlock()
-	time.Sleep(after)
+	time.Sleep(after) //nolint:forbidigo // by the clock of the bubble
 	if away {
 		return errStore
 	}
@@ -181,8 +181,13 @@ const poolCapacity = 10
 
 func newManager(t *testing.T, name string, store lock.Store, waiter lock.Waiter) *manager {
 	t.Helper()
+	return newManagerFor(t, name, store, waiter, lock.DefaultLease)
+}
+
+func newManagerFor(t *testing.T, name string, store lock.Store, waiter lock.Waiter, lease time.Duration) *manager {
+	t.Helper()
 	m := &manager{t: t, policy: settings.LockJoin, missing: lock.MissingWait, outcomes: map[*job.Job]job.Outcome{}}
-	m.locker = lock.New(lock.Deps{Store: store, Waiter: waiter, Ender: m, Manager: name, Log: slog.New(slog.DiscardHandler)})
+	m.locker = lock.New(lock.Deps{Store: store, Waiter: waiter, Ender: m, Manager: name, Lease: lease, Log: slog.New(slog.DiscardHandler)})
 	queue := func(name string) *lock.Queue {
 		return m.locker.Queue(lock.QueueDeps{
 			Queue: name, Next: (*pool)(m), Fields: func() []string { return []string{"url"} },
@@ -287,6 +292,6 @@ func inBubble(t *testing.T, test func(t *testing.T, m *manager, store *memory, e
 
 // after lets time go by, and waits until everything that it brings is done.
 func after(d time.Duration) {
-	time.Sleep(d)
+	time.Sleep(d) //nolint:forbidigo // by the clock of the bubble
 	synctest.Wait()
 }

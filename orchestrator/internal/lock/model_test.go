@@ -15,7 +15,7 @@ import (
 // managers believe at one time that they have the same lock; and in the end all work is done and no lock is left.
 func TestNeverTwoBelieve(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(25) {
+	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { neverTwoBelieve(t, seed) })
@@ -58,8 +58,8 @@ func neverTwoBelieve(t *testing.T, seed uint64) {
 				if !time.Now().Before(h.Until) {
 					continue
 				}
-				if other := believing[h.Key]; other != "" {
-					t.Fatalf("round %d: %s and m%d both believe in %s", n, other, i, h.Key)
+				if other := believing[h.Key]; other != "" && !t.Failed() {
+					t.Errorf("round %d: %s and m%d both believe in %s", n, other, i, h.Key)
 				}
 				believing[h.Key] = fmt.Sprint("m", i)
 			}
