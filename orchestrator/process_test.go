@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -78,6 +79,24 @@ queues:
 		t.Fatal(err)
 	}
 	return m
+}
+
+// replaceWorker makes the queue "misbehave" run another command.
+func (m *manager) replaceWorker(command ...string) {
+	m.t.Helper()
+	text, err := os.ReadFile(m.config)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	_, misbehave, _ := programs(m.t)
+	quoted, err := json.Marshal(command)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	changed := strings.Replace(string(text), fmt.Sprintf("command: [%q]", misbehave), "command: "+string(quoted), 1)
+	if err := os.WriteFile(m.config, []byte(changed), 0o600); err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 func comma(settings string) string {

@@ -49,6 +49,7 @@ type Exit struct {
 	Signal syscall.Signal // 0 when none
 	Age    time.Duration
 	Tail   []string // the last lines it wrote
+	Note   string   // what there is to say besides, such as the memory that it had; may be empty
 }
 
 // String says it in one line, such as "worker 3 (pid 4242) ended: crash, signal killed".
@@ -57,5 +58,9 @@ func (e Exit) String() string {
 	if e.Signal != 0 {
 		how = "signal " + e.Signal.String()
 	}
-	return fmt.Sprintf("worker %d (pid %d) ended: %s, %s", e.Worker, e.PID, e.Reason, how)
+	text := fmt.Sprintf("worker %d (pid %d) ended: %s, %s", e.Worker, e.PID, e.Reason, how)
+	if e.Note != "" {
+		text += ": " + e.Note
+	}
+	return text
 }

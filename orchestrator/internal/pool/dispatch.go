@@ -16,9 +16,12 @@ func (p *Pool) dispatch() {
 	q, _ := p.Settings()
 	var kept []*job.Job // suspects that have to wait
 	var reserved *member
-	next := 0
+	next, now := 0, time.Now()
 	for ; next < len(p.buffer); next++ {
 		j := p.buffer[next]
+		if !p.pace.may(q.Rate, now) {
+			break
+		}
 		switch {
 		case j.Suspect && p.send(j, q, p.empty):
 		case j.Suspect:
@@ -55,6 +58,7 @@ func (p *Pool) send(j *job.Job, q settings.Queue, choose func() *member) bool {
 			continue
 		}
 		p.stalled = time.Now()
+		p.pace.took()
 		m.running[j] = struct{}{}
 		m.suspect = j.Suspect
 		m.tasks++ // now and not at its end, or a process with several slots would get too many

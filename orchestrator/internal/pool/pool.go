@@ -19,7 +19,7 @@ type Process interface {
 	PID() int
 	Since() time.Time
 	Slots() int // jobs that it runs at once
-	RSS() int64
+	RSS() int64 // bytes of memory of the process and its descendants
 	// Send gives it a job without blocking; false when it has ended.
 	Send(j *job.Job, limits job.Limits) bool
 	// Cancel and Interrupt ask a job's run to end, for the client or for a stop.
@@ -70,6 +70,7 @@ type Pool struct {
 	circuit  circuit
 	victims  map[task.ID]struct{} // what was in the process that crashed last
 	load     averages
+	pace     pace
 	decision Decision
 	starts   sync.WaitGroup
 }
@@ -83,6 +84,7 @@ type member struct {
 	tasks     uint64 // jobs that were sent to it
 	finished  bool   // one of them has had an outcome
 	idleSince time.Time
+	note      string      // said of its end
 	kill      *time.Timer // to its kill, in a stop
 }
 

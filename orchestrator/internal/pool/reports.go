@@ -57,6 +57,7 @@ func (p *Pool) Exited(exit job.Exit, unfinished []job.Unfinished) {
 	if m := p.remove(exit.Worker); m == nil {
 		p.early[exit.Worker] = exit
 	} else {
+		exit.Note = m.note
 		p.mourn(m, exit, unfinished)
 	}
 	p.ending++ // a stop waits until they have been told
@@ -126,7 +127,7 @@ func outcomeOf(u job.Unfinished, exit job.Exit, blame bool, jobs int) job.Outcom
 		o.Fault = fault.New(fault.Timeout, "it ran for %s, over its time, ignored the request to end, and its process was killed: raise task_timeout if it needs more", ran)
 	case blame && exit.Reason == job.ExitMemoryMax:
 		o.End = job.Killed
-		o.Fault = fault.New(fault.Memory, "its process grew over memory_max and was killed, %s into the task", ran)
+		o.Fault = fault.New(fault.Memory, "%s, %s into the task", exit, ran)
 	case blame:
 		o.End = job.Killed
 		o.Fault = fault.New(fault.Crash, "%s, %s into the task", exit, ran)

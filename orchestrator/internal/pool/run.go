@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
@@ -18,6 +19,11 @@ const stopGrace = time.Second
 func (p *Pool) Run(ctx context.Context) error {
 	starting, cancelStarts := context.WithCancel(ctx)
 	defer cancelStarts()
+	watching, stopWatching := context.WithCancel(context.Background())
+	var watch sync.WaitGroup
+	watch.Go(func() { p.watchMemory(watching) }) // to the end: a task may grow while the pool waits for it
+	defer watch.Wait()
+	defer stopWatching()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -45,7 +51,7 @@ func (p *Pool) adjust(ctx context.Context) time.Duration {
 		returned, p.buffer = p.buffer, nil
 	}
 	now := time.Now()
-	wait := min(p.resize(ctx, now), p.retireIdle(now))
+	wait := min(p.resize(ctx, now), p.retireIdle(now), p.pace.wait(now, len(p.buffer)))
 	p.mu.Unlock()
 	p.giveBack(returned)
 	return wait

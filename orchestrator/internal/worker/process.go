@@ -7,8 +7,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -155,23 +153,6 @@ func (p *Process) killFor(reason job.ExitReason, guilty uint64) {
 	}
 	p.mu.Unlock()
 	p.s.run.killGroup()
-}
-
-// RSS returns the process's resident memory in bytes; 0 when it cannot be read, as after its end.
-func (p *Process) RSS() int64 {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/statm")
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(data))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
 }
 
 // follow ends the stream of a process that has been collected, should anybody still hold the other end of it.
