@@ -1,7 +1,7 @@
 package sdk
 
 import (
-	"fmt"
+	"errors"
 	"os"
 	"strconv"
 	"syscall"
@@ -13,10 +13,10 @@ func openLifeline(number string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if fd <= uint64(syscall.Stderr) { //nolint:gosec // a small constant
-		return nil, fmt.Errorf("it is one of the standard streams")
+	if fd <= 2 {
+		return nil, errors.New("it is one of the standard streams")
 	}
-	syscall.CloseOnExec(int(fd)) //nolint:gosec // 16 bits
+	keepFromChildren(fd)
 	pipe := os.NewFile(uintptr(fd), "lifeline")
 	if pipe == nil {
 		return nil, syscall.EBADF

@@ -21,3 +21,6 @@ func splitStdout() *os.File {
 	}
 	return os.NewFile(uintptr(fd), "handshake") //nolint:gosec // a file descriptor
 }
+
+// keepFromChildren closes a file descriptor in the programs that this one starts.
+func keepFromChildren(fd uint64) { unix.CloseOnExec(int(fd)) } //nolint:gosec // 16 bits
