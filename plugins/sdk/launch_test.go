@@ -67,6 +67,7 @@ func launch(t testing.TB, folder string, prepare ...func(*exec.Cmd)) *process {
 	t.Helper()
 	program := testenv.BuildBinaries(t, folder)[0]
 	p := &process{t: t, cmd: exec.Command(program), stderr: &output{}} //nolint:gosec // a program of ours
+	p.cmd.Env = []string{plugin.EnvUnixSocketDir + "=" + testenv.ShortDir(t)}
 	for _, f := range prepare {
 		f(p.cmd)
 	}
@@ -74,8 +75,7 @@ func launch(t testing.TB, folder string, prepare ...func(*exec.Cmd)) *process {
 		HandshakeConfig:  plugin.HandshakeConfig{MagicCookieKey: protocol.CookieKey, MagicCookieValue: protocol.CookieValue},
 		VersionedPlugins: map[int]plugin.PluginSet{protocol.Version: {protocol.PluginName: remote{}}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		Cmd:              p.cmd, SkipHostEnv: true, UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: testenv.ShortDir(t)},
-		Stderr: p.stderr, Logger: hclog.NewNullLogger(), StartTimeout: 20 * time.Second,
+		Cmd:              p.cmd, SkipHostEnv: true, Stderr: p.stderr, Logger: hclog.NewNullLogger(), StartTimeout: 20 * time.Second,
 		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(protocol.MaxMessage))},
 	})
 	t.Cleanup(func() {
