@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -136,20 +135,12 @@ func BenchmarkDrain(b *testing.B) {
 			f := &feeder{}
 			f.free = sync.NewCond(&f.mu)
 			for range shape.processes {
-				p := launch(b, "plugins/sdk/sdktest/noop", tuned)
+				p := launch(b, "plugins/sdk/sdktest/noop")
 				f.pids = append(f.pids, p.cmd.Process.Pid)
 				f.streams = append(f.streams, &feed{stream: p.open(benchSlots), wake: make(chan struct{}, 1)})
 			}
 			drain(b, f, shape.lanes, shape.cost)
 		})
-	}
-}
-
-func tuned(cmd *exec.Cmd) {
-	for _, v := range os.Environ() {
-		if strings.HasPrefix(v, "DRV_") {
-			cmd.Env = append(cmd.Env, v)
-		}
 	}
 }
 
@@ -192,7 +183,7 @@ func drain(b *testing.B, f *feeder, lanes, cost int) {
 
 // BenchmarkLone measures a task that is alone in its process, from sending it to having its outcome.
 func BenchmarkLone(b *testing.B) {
-	p := launch(b, "plugins/sdk/sdktest/noop", tuned)
+	p := launch(b, "plugins/sdk/sdktest/noop")
 	stream := p.open(benchSlots)
 	b.ResetTimer()
 	for i := range b.N {
