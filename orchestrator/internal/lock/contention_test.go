@@ -23,14 +23,15 @@ const (
 // contend adds to the number in a file, under a lock and without any other care. Its arguments are the kind of store, its
 // address and the file.
 func contend(args []string) int {
-	store, closeStore := open(args[0], args[1])
+	bare, closeStore := open(args[0], args[1])
 	defer func() { _ = closeStore() }()
+	store := patient{bare}
 	k, err := lock.NewKey("pull", []string{"url"}, []byte(`{"url":"one"}`))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	var all sync.WaitGroup
 	failed := make(chan error, contenders)
@@ -58,7 +59,7 @@ func addLocked(ctx context.Context, store lock.Store, k lock.Key, file string) e
 	ticker := time.NewTicker(3 * time.Millisecond)
 	defer ticker.Stop()
 	for {
-		held, _, err := store.Acquire(ctx, k, token, 30*time.Second, lock.Holder{})
+		held, _, err := store.Acquire(ctx, k, token, long, lock.Holder{})
 		if err != nil {
 			return err
 		}

@@ -104,6 +104,13 @@ func (m *memory) set(change func()) {
 	change()
 }
 
+// count is how many calls there were.
+func (m *memory) count() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.calls
+}
+
 // taken is how many locks there are now.
 func (m *memory) taken() int {
 	m.mu.Lock()
@@ -251,6 +258,13 @@ func (p *pool) Interrupt(j *job.Job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.interrupted = append(p.interrupted, j)
+}
+
+// all returns a list as it is now.
+func (m *manager) all(list *[]*job.Job) []*job.Job {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(*list)
 }
 
 func (m *manager) has(list *[]*job.Job, j *job.Job) bool {

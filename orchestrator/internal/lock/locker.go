@@ -76,7 +76,7 @@ type QueueDeps struct {
 	Settings func() settings.Queue // as they are now; must not block
 	// Missing is the queue's setting for the time when the store is away; nil is MissingWait.
 	Missing func() Missing
-	// Room is told when Capacity has grown by itself; may be nil. It must not block.
+	// Room is told when Capacity has grown by itself; may be nil. It must neither block nor call back.
 	Room func()
 }
 

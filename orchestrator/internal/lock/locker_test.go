@@ -19,8 +19,8 @@ func TestNoLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, m *manager, store *memory, _ *ends) {
 		free := job.New(task.ID{Queue: "feeds", Key: "a"}, "pull", []byte(`{}`))
 		m.feeds.Offer(free)
-		if !m.runs(free) || store.calls != 0 {
-			t.Errorf("handed on at once: %v, after %d calls to the store", m.runs(free), store.calls)
+		if !m.runs(free) || store.count() != 0 {
+			t.Errorf("handed on at once: %v, after %d calls to the store", m.runs(free), store.count())
 		}
 		broken := job.New(task.ID{Queue: "feeds", Key: "b"}, "pull", []byte(`[`))
 		m.feeds.Offer(broken)
@@ -130,7 +130,7 @@ func TestJoin(t *testing.T) {
 				after(time.Second)
 				m.system.Offer(second)
 				after(time.Minute)
-				if calls := store.calls; calls > 60 {
+				if calls := store.count(); calls > 60 {
 					t.Errorf("%d calls to the store in a minute of waiting", calls)
 				}
 				if tt.end != nil {
@@ -222,8 +222,8 @@ func TestStoreAway(t *testing.T) {
 		waits, runs := newJob("feeds", "a", "x"), newJob("feeds", "b", "y")
 		m.feeds.Offer(waits)
 		after(time.Minute)
-		if m.runs(waits) || m.outcome(waits).End != 0 || m.locker.Health() == nil || store.calls > 60 {
-			t.Fatalf("runs %v, ended %+v, health %v, %d calls", m.runs(waits), m.outcome(waits), m.locker.Health(), store.calls)
+		if m.runs(waits) || m.outcome(waits).End != 0 || m.locker.Health() == nil || store.count() > 60 {
+			t.Fatalf("runs %v, ended %+v, health %v, %d calls", m.runs(waits), m.outcome(waits), m.locker.Health(), store.count())
 		}
 		store.set(func() { store.away = false })
 		after(4 * time.Second)
@@ -276,7 +276,7 @@ func TestLost(t *testing.T) {
 		}
 		store.set(func() { store.away = false })
 		after(time.Minute)
-		if n := len(m.interrupted); n != 2 {
+		if n := len(m.all(&m.interrupted)); n != 2 {
 			t.Errorf("%d interruptions of 2 jobs", n)
 		}
 		m.finish(cut)

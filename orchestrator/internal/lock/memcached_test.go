@@ -40,8 +40,8 @@ func TestMemcachedLosesAll(t *testing.T) {
 			}
 			lose(t, m)
 			said := ""
-			eventually(t, 3*longer, "the lock can be taken", func() bool {
-				held, _, err := r.store.Acquire(t.Context(), k, second, longer, holder("b"))
+			eventually(t, patience, "the lock can be taken", func() bool {
+				held, _, err := r.bare.Acquire(t.Context(), k, second, longer, holder("b"))
 				if err != nil {
 					said = err.Error()
 				}
@@ -102,7 +102,7 @@ func TestMemcachedServers(t *testing.T) {
 		servers, addresses = append(servers, m), append(addresses, m.Addr())
 	}
 	store := func(addresses ...string) *lock.Memcached {
-		m, err := lock.NewMemcached(addresses, 0)
+		m, err := lock.NewMemcached(addresses, patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,16 +115,16 @@ func TestMemcachedServers(t *testing.T) {
 	for i := range locks {
 		l := lock.Lease{Key: key(t, fmt.Sprint(i)), Token: lock.NewToken()}
 		leases = append(leases, l)
-		if held, _, err := one.Acquire(t.Context(), l.Key, l.Token, time.Minute, holder("a")); err != nil || !held {
+		if held, _, err := one.Acquire(t.Context(), l.Key, l.Token, long, holder("a")); err != nil || !held {
 			t.Fatal(held, err)
 		}
-		if held, _, err := other.Acquire(t.Context(), l.Key, lock.NewToken(), time.Minute, holder("b")); err != nil || held {
+		if held, _, err := other.Acquire(t.Context(), l.Key, lock.NewToken(), long, holder("b")); err != nil || held {
 			t.Fatalf("lock %d was given twice: %v, %v", i, held, err)
 		}
 	}
 	servers[1].Kill()
 	away := 0
-	for i, renewal := range other.Renew(t.Context(), leases, time.Minute) {
+	for i, renewal := range other.Renew(t.Context(), leases, long) {
 		switch {
 		case renewal.Err != nil && strings.Contains(renewal.Err.Error(), addresses[1]):
 			away++

@@ -82,7 +82,7 @@ func neverTwoBelieve(t *testing.T, seed uint64) {
 			}
 		}
 		m.end()
-		if len(m.offered) == 0 {
+		if len(m.all(&m.offered)) == 0 {
 			t.Errorf("m%d ran nothing", i)
 		}
 	}

@@ -2,7 +2,6 @@ package lock_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/lock"
 	"github.com/drover-jobs/drover/protocol/testenv"
@@ -18,13 +17,13 @@ func TestRedisRestart(t *testing.T) {
 			s := testenv.StartRedis(t, testenv.RedisOptions{AppendOnly: keeps})
 			r := newRig(t, "redis", s)
 			k, token := key(t, "one"), lock.NewToken()
-			if held, _, err := r.store.Acquire(t.Context(), k, token, time.Minute, holder("a")); err != nil || !held {
+			if held, _, err := r.store.Acquire(t.Context(), k, token, long, holder("a")); err != nil || !held {
 				t.Fatal(held, err)
 			}
 			s.Kill()
 			s.Start()
-			eventually(t, 10*time.Second, "Redis answers", func() bool {
-				renewal := r.store.Renew(t.Context(), []lock.Lease{{Key: k, Token: token}}, time.Minute)[0]
+			eventually(t, patience, "Redis answers", func() bool {
+				renewal := r.bare.Renew(t.Context(), []lock.Lease{{Key: k, Token: token}}, long)[0]
 				if renewal.Err == nil && renewal.Still != keeps {
 					t.Errorf("still held: %v, want %v", renewal.Still, keeps)
 				}

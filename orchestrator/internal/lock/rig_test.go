@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -15,8 +16,14 @@ import (
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
-// ttl is that of the locks in these tests: the shortest that memcached can tell from none.
-const ttl = time.Second
+const (
+	// ttl is that of locks whose end is waited for: the shortest that memcached can tell from none.
+	ttl = time.Second
+	// long is that of locks that must not end before their test does.
+	long = time.Hour
+	// patience is how long a busy machine may take for anything.
+	patience = 30 * time.Second
+)
 
 // server is what a test does to the server behind a store.
 type server interface {
@@ -27,11 +34,52 @@ type server interface {
 	Thaw()
 }
 
+// patient repeats what a busy machine did not answer in time.
+type patient struct{ lock.Store }
+
+func (p patient) repeat(ctx context.Context, try func() error) error {
+	for deadline := time.Now().Add(patience); ; {
+		err := try()
+		if err == nil || time.Now().After(deadline) {
+			return err
+		}
+		pause, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		<-pause.Done()
+		cancel()
+	}
+}
+
+func (p patient) Acquire(ctx context.Context, k lock.Key, token lock.Token, life time.Duration, h lock.Holder) (held bool, current lock.Holder, err error) {
+	err = p.repeat(ctx, func() (err error) {
+		held, current, err = p.Store.Acquire(ctx, k, token, life, h)
+		return err
+	})
+	return held, current, err
+}
+
+func (p patient) Renew(ctx context.Context, leases []lock.Lease, life time.Duration) (results []lock.Renewal) {
+	_ = p.repeat(ctx, func() error {
+		results = p.Store.Renew(ctx, leases, life)
+		for _, r := range results {
+			if r.Err != nil {
+				return r.Err
+			}
+		}
+		return nil
+	})
+	return results
+}
+
+func (p patient) Release(ctx context.Context, k lock.Key, token lock.Token) error {
+	return p.repeat(ctx, func() error { return p.Store.Release(ctx, k, token) })
+}
+
 // rig is a store and, unless it is in this process, its server.
 type rig struct {
-	kind   string // memcached or redis
-	store  lock.Store
-	server server // nil for the one in this process
+	kind   string     // memcached or redis
+	store  lock.Store // a patient one
+	bare   lock.Store // the store itself
+	server server     // nil for the one in this process
 }
 
 // open returns a store on a server's address.
@@ -58,7 +106,7 @@ func newRig(t *testing.T, kind string, s server) *rig {
 			t.Error(err)
 		}
 	})
-	return &rig{kind: kind, store: store, server: s}
+	return &rig{kind: kind, store: patient{store}, bare: store, server: s}
 }
 
 // settle makes a memcached one that has been there for long.
@@ -94,7 +142,7 @@ func onAll(t *testing.T, test func(t *testing.T, r *rig)) {
 		t.Parallel()
 		store, closeStore := open("redis", miniredis.RunT(t).Addr())
 		t.Cleanup(func() { _ = closeStore() })
-		test(t, &rig{kind: "redis", store: store})
+		test(t, &rig{kind: "redis", store: patient{store}, bare: store})
 	})
 }
 
@@ -115,7 +163,7 @@ func holder(name string) lock.Holder {
 // mustAcquire takes a lock that nobody has.
 func (r *rig) mustAcquire(t *testing.T, k lock.Key, token lock.Token) {
 	t.Helper()
-	held, current, err := r.store.Acquire(t.Context(), k, token, ttl, holder("a"))
+	held, current, err := r.store.Acquire(t.Context(), k, token, long, holder("a"))
 	if err != nil || !held {
 		t.Fatalf("acquire: %v, %v, %v; want the lock", held, current, err)
 	}
@@ -124,7 +172,7 @@ func (r *rig) mustAcquire(t *testing.T, k lock.Key, token lock.Token) {
 // has reports whether the token has the lock, which it then has for longer.
 func (r *rig) has(t *testing.T, k lock.Key, token lock.Token) bool {
 	t.Helper()
-	renewal := r.store.Renew(t.Context(), []lock.Lease{{Key: k, Token: token}}, ttl)[0]
+	renewal := r.store.Renew(t.Context(), []lock.Lease{{Key: k, Token: token}}, long)[0]
 	if renewal.Err != nil {
 		t.Fatal(renewal.Err)
 	}

@@ -31,8 +31,8 @@ func TestStop(t *testing.T) {
 		synctest.Wait()
 		back := slices.Clone(joined)
 		slices.Reverse(back)
-		if !slices.Equal(m.ended, back) {
-			t.Errorf("given back in another order: %v", m.ended)
+		if !slices.Equal(m.all(&m.ended), back) {
+			t.Errorf("given back in another order: %v", m.all(&m.ended))
 		}
 		for _, j := range joined {
 			if o := m.outcome(j); o.End != job.Returned || o.Fault != nil {
@@ -65,7 +65,9 @@ func TestStop(t *testing.T) {
 func TestStopWhileTaking(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, m *manager, store *memory, _ *ends) {
-		store.slow = func() (time.Duration, time.Duration) { return 100 * time.Millisecond, 100 * time.Millisecond }
+		store.set(func() {
+			store.slow = func() (time.Duration, time.Duration) { return 100 * time.Millisecond, 100 * time.Millisecond }
+		})
 		var jobs []*job.Job
 		for i := range 40 {
 			j := newJob("feeds", fmt.Sprint(i), fmt.Sprint(i))
@@ -94,7 +96,9 @@ func TestCancel(t *testing.T) {
 		after(time.Second)
 		m.system.Offer(joined)
 		after(time.Second)
-		store.slow = func() (time.Duration, time.Duration) { return time.Second, time.Second }
+		store.set(func() {
+			store.slow = func() (time.Duration, time.Duration) { return time.Second, time.Second }
+		})
 		m.feeds.Offer(taking)
 		after(1500 * time.Millisecond)
 		for _, j := range []*job.Job{running, joined, taking} {
@@ -129,26 +133,30 @@ func TestAside(t *testing.T) {
 			m.system.Offer(newJob("system", fmt.Sprint(i), "x"))
 		}
 		after(0)
-		if c := m.system.Capacity(); c != poolCapacity+lock.MaxAside || m.room != lock.MaxAside {
-			t.Errorf("capacity %d, room %d", c, m.room)
+		room := 0
+		m.set(func() { room = m.room })
+		if c := m.system.Capacity(); c != poolCapacity+lock.MaxAside || room != lock.MaxAside {
+			t.Errorf("capacity %d, room %d", c, room)
 		}
-		if len(m.ended) != 3 || m.outcome(m.ended[0]).End != job.Returned || m.outcome(m.ended[0]).Fault.RetryAfter == nil {
-			t.Errorf("%d of 3 went back with a delay", len(m.ended))
+		over := m.all(&m.ended)
+		if len(over) != 3 || m.outcome(over[0]).End != job.Returned || m.outcome(over[0]).Fault.RetryAfter == nil {
+			t.Errorf("%d of 3 went back with a delay", len(over))
 		}
-		before := store.calls
+		before := store.count()
 		after(time.Minute)
-		if perSecond := (store.calls - before) / 60; perSecond > lock.MaxAside/5 {
+		if perSecond := (store.count() - before) / 60; perSecond > lock.MaxAside/5 {
 			t.Errorf("%d calls a second for jobs that wait", perSecond)
 		}
 		m.finish(running)
 		after(20 * time.Second)
-		if m.system.Capacity() != poolCapacity+lock.MaxAside-1 || len(m.offered) != 2 {
-			t.Errorf("%d went on when the lock was free, want one", len(m.offered)-1)
+		offered := m.all(&m.offered)
+		if m.system.Capacity() != poolCapacity+lock.MaxAside-1 || len(offered) != 2 {
+			t.Fatalf("%d went on when the lock was free, want one", len(offered)-1)
 		}
 		stopped := make(chan struct{})
 		go func() { m.end(); close(stopped) }()
 		synctest.Wait()
-		m.finish(m.offered[1])
+		m.finish(offered[1])
 		<-stopped
 	})
 }
