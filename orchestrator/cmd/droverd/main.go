@@ -62,7 +62,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintln(stdout, "the configuration is sound")
 		return exitOK
 	}
-	return manage(config, stderr)
+	return manage(config, *path, stderr)
 }
 
 func load(path string) (*orchestrator.Config, error) {
@@ -72,32 +72,42 @@ func load(path string) (*orchestrator.Config, error) {
 	return orchestrator.Load(path)
 }
 
-// manage runs the manager until a signal. The first SIGTERM or SIGINT stops it, a second one stops it at once.
-func manage(config *orchestrator.Config, stderr io.Writer) int {
+// manage runs the manager until a signal.
+//
+//	SIGTERM, SIGINT   stop: running tasks get drain_timeout; a second one stops at once
+//	SIGHUP            read the configuration again
+//	SIGUSR1           write the status to the log
+//	SIGUSR2           replace all workers, one by one
+func manage(config *orchestrator.Config, path string, stderr io.Writer) int {
 	log := slog.New(handler(config.Manager.Log, stderr))
 	o := orchestrator.New(config, version, log)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(signals)
-	var watching sync.WaitGroup
+	var obeying sync.WaitGroup
 	ended := make(chan struct{})
-	up := o.Up()
-	watching.Go(func() {
+	obeying.Go(func() {
+		up, isUp := o.Up(), false
 		for {
 			select {
 			case s := <-signals:
-				if ctx.Err() != nil {
+				switch {
+				case s != syscall.SIGTERM && s != syscall.SIGINT:
+					if isUp {
+						obey(ctx, o, s, path, log)
+					}
+				case ctx.Err() != nil:
 					log.Warn("stopping at once", "signal", s.String())
 					o.Abort()
-					continue
+				default:
+					log.Info("stopping; a second signal stops at once", "signal", s.String())
+					cancel()
 				}
-				log.Info("stopping; a second signal stops at once", "signal", s.String())
-				cancel()
 			case <-up:
-				up = nil
+				up, isUp = nil, true
 				o.Welcome(stderr)
 			case <-ended:
 				return
@@ -106,7 +116,7 @@ func manage(config *orchestrator.Config, stderr io.Writer) int {
 	})
 	report, err := o.Run(ctx)
 	close(ended)
-	watching.Wait()
+	obeying.Wait()
 	if err != nil {
 		log.Error("the manager failed", "error", err)
 	}
@@ -115,6 +125,24 @@ func manage(config *orchestrator.Config, stderr io.Writer) int {
 		return exitFailed
 	}
 	return exitOK
+}
+
+// obey does what a signal other than those of a stop asks for.
+func obey(ctx context.Context, o *orchestrator.Orchestrator, s os.Signal, path string, log *slog.Logger) {
+	switch s {
+	case syscall.SIGHUP:
+		config, err := load(path)
+		if err == nil {
+			err = o.Reload(config)
+		}
+		if err != nil {
+			log.Error("the configuration was not reloaded", "error", err)
+		}
+	case syscall.SIGUSR1:
+		o.LogStatus(ctx)
+	case syscall.SIGUSR2:
+		o.ReplaceWorkers()
+	}
 }
 
 func handler(config orchestrator.LogConfig, w io.Writer) slog.Handler {

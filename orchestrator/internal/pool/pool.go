@@ -71,6 +71,7 @@ type Pool struct {
 	victims  map[task.ID]struct{} // what was in the process that crashed last
 	load     averages
 	pace     pace
+	current  int // generation of processes; older ones are to be replaced
 	decision Decision
 	starts   sync.WaitGroup
 }
@@ -78,6 +79,7 @@ type Pool struct {
 // member is a process and what the pool knows of it.
 type member struct {
 	process   Process
+	made      int // the generation when its start began
 	running   map[*job.Job]struct{}
 	suspect   bool   // the job in it is a suspect and must stay alone
 	deaf      bool   // it refused a job: its end is about to be told

@@ -51,6 +51,7 @@ func (p *Pool) adjust(ctx context.Context) time.Duration {
 		returned, p.buffer = p.buffer, nil
 	}
 	now := time.Now()
+	p.replaceNext()
 	wait := min(p.resize(ctx, now), p.retireIdle(now), p.pace.wait(now, len(p.buffer)))
 	p.mu.Unlock()
 	p.giveBack(returned)
@@ -140,16 +141,17 @@ func (p *Pool) start(ctx context.Context, n int) {
 	}
 	for range n {
 		p.starting++
+		made := p.current
 		p.starts.Go(func() {
 			began := time.Now()
 			process, err := p.Launcher.Launch(ctx, p)
-			p.started(ctx, process, err, began)
+			p.started(ctx, process, err, made, began)
 		})
 	}
 }
 
 // started takes the result of a start.
-func (p *Pool) started(ctx context.Context, process Process, err error, began time.Time) {
+func (p *Pool) started(ctx context.Context, process Process, err error, made int, began time.Time) {
 	p.mu.Lock()
 	p.starting--
 	switch {
@@ -161,7 +163,7 @@ func (p *Pool) started(ctx context.Context, process Process, err error, began ti
 			p.Log.Info("a worker could be started; the queue goes on", "queue", p.Queue)
 		}
 		p.load.started(time.Since(began))
-		p.admit(process, began)
+		p.admit(process, made, began)
 	}
 	p.mu.Unlock()
 	p.Kick()
@@ -177,7 +179,7 @@ func (p *Pool) failed(reason string, began time.Time) {
 }
 
 // admit makes a started process a member. The caller holds mu.
-func (p *Pool) admit(process Process, began time.Time) {
+func (p *Pool) admit(process Process, made int, began time.Time) {
 	if exit, ended := p.early[process.ID()]; ended {
 		delete(p.early, process.ID())
 		if !p.stopping {
@@ -185,7 +187,7 @@ func (p *Pool) admit(process Process, began time.Time) {
 		}
 		return
 	}
-	p.members = append(p.members, &member{process: process, running: map[*job.Job]struct{}{}, idleSince: time.Now()})
+	p.members = append(p.members, &member{process: process, made: made, running: map[*job.Job]struct{}{}, idleSince: time.Now()})
 	slices.SortFunc(p.members, func(a, b *member) int { return cmp.Compare(a.process.ID(), b.process.ID()) })
 	if p.stopping {
 		process.Kill(job.ExitStop) // nothing is in it
