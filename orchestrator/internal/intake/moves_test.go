@@ -210,41 +210,45 @@ func TestCountsOfTheDayExpire(t *testing.T) {
 // The archive loses who died more than 90 days ago, and the oldest above 10,000, with their hashes; nobody else.
 func TestArchiveIsTrimmed(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(t *testing.T, b broker) {
-		ctx, names := t.Context(), task.KeysOf(queue)
-		const full = 10_000
-		died := func(i int) time.Time {
-			if i < 5 {
-				return time.Now().Add(-91 * 24 * time.Hour)
-			}
-			return time.Now().Add(-time.Duration(full-i) * time.Second)
-		}
-		_, err := b.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for i := range full + 5 {
-				p.ZAdd(ctx, names.Archived(), redis.Z{Score: float64(died(i).Unix()), Member: archived(i)})
-				p.HSet(ctx, names.Task(archived(i)), "state", "archived")
-			}
-			return nil
+	const most, old = 10_000, 5
+	for name, c := range map[string]struct{ there, gone int }{
+		"by age": {there: 100, gone: old}, "by number": {there: most + old, gone: old + 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, b broker) {
+				ctx, names := t.Context(), task.KeysOf(queue)
+				_, err := b.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+					for i := range c.there {
+						died := time.Now().Add(-time.Duration(c.there-i) * time.Second)
+						if i < old {
+							died = died.Add(-90 * 24 * time.Hour)
+						}
+						p.ZAdd(ctx, names.Archived(), redis.Z{Score: float64(died.Unix()), Member: archived(i)})
+						p.HSet(ctx, names.Task(archived(i)), "state", "archived")
+					}
+					return nil
+				})
+				check(t, err)
+				lane := newBench(b.client)
+				keys := submit(t, b.client, 2)
+				lane.end(t, failed(fault.New(fault.Failed, "no").AsPermanent()), lane.Take(2)...)
+				if n := b.client.ZCard(ctx, names.Archived()).Val(); n != int64(c.there+2-c.gone) {
+					t.Errorf("%d are archived, want %d", n, c.there+2-c.gone)
+				}
+				for i := range 10 {
+					if there := b.client.Exists(ctx, names.Task(archived(i))).Val() == 1; there != (i >= c.gone) {
+						t.Errorf("archived task %d: there is %v", i, there)
+					}
+				}
+				for _, key := range keys {
+					if taskInfo(t, b.client, key).State != asynq.TaskStateArchived {
+						t.Errorf("task %s is not archived", key)
+					}
+				}
+			})
 		})
-		check(t, err)
-		lane := newBench(b.client)
-		keys := submit(t, b.client, 2)
-		lane.end(t, failed(fault.New(fault.Failed, "no").AsPermanent()), lane.Take(2)...)
-		if n := b.client.ZCard(ctx, names.Archived()).Val(); n != full {
-			t.Errorf("%d are archived, want %d", n, full)
-		}
-		for i := range 10 {
-			gone := i < 7 // five too old, two above the number
-			if there := b.client.Exists(ctx, names.Task(archived(i))).Val() == 1; there == gone {
-				t.Errorf("archived task %d: there is %v", i, there)
-			}
-		}
-		for _, key := range keys {
-			if taskInfo(t, b.client, key).State != asynq.TaskStateArchived {
-				t.Errorf("task %s is not archived", key)
-			}
-		}
-	})
+	}
 }
 
 func archived(i int) string { return "old" + string(rune('a'+i%26)) + time.Duration(i).String() }
