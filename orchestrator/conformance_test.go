@@ -14,13 +14,15 @@ func TestClientPromises(t *testing.T) {
 	r := testenv.StartRedis(t, testenv.RedisOptions{})
 	m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "",
 		"max_workers: 4, slots: 4, buffer: 64, retry_backoff: 1s, retry_backoff_max: 2s, max_failures: 3").start()
-	const slow = 2 // the suite's tests share one manager and run at once
+	const slow = 4 // both runs of the suite share one manager, and all their tests run at once
 	t.Run("over the API", func(t *testing.T) {
+		t.Parallel()
 		clienttest.Run(t, func(t *testing.T) clienttest.Env {
 			return clienttest.Env{Client: m.connect(t), Queue: "misbehave", Slow: slow}
 		})
 	})
 	t.Run("straight to Redis", func(t *testing.T) {
+		t.Parallel()
 		clienttest.Run(t, func(t *testing.T) clienttest.Env {
 			return clienttest.Env{Client: straight(t, r), Queue: "misbehave", Slow: slow}
 		})

@@ -111,7 +111,7 @@ func (m *manager) start() *manager {
 	m.t.Helper()
 	droverd, _, _ := programs(m.t)
 	m.output = &transcript{}
-	m.process = exec.Command(droverd, "--config", m.config) //nolint:gosec,noctx // built by the test; ended by it
+	m.process = exec.Command(droverd, "--config", m.config) //nolint:gosec // built by the test; ended by it
 	m.process.Stdout, m.process.Stderr = m.output, m.output
 	m.process.WaitDelay = time.Second
 	m.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -44,7 +44,7 @@ func newBench() (*bench, error) {
 		return nil, err
 	}
 	b := &bench{dir: dir, port: port}
-	b.server = exec.Command("redis-server", "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--unixsocket", b.socket(), //nolint:gosec,noctx // our own arguments; ended by close
+	b.server = exec.Command("redis-server", "--port", fmt.Sprint(port), "--bind", "127.0.0.1", "--unixsocket", b.socket(), //nolint:gosec // our own arguments; ended by close
 		"--unixsocketperm", "600", "--save", "", "--appendonly", "no", "--dir", dir, "--daemonize", "no")
 	if err := b.server.Start(); err != nil {
 		return nil, fmt.Errorf("start redis-server: %w (install it: apt-get install redis-server)", err)

@@ -87,11 +87,12 @@ func run(ctx context.Context, out io.Writer, tasks, rounds int, only string) err
 			s.rates = append(s.rates, float64(tasks)/took.Seconds())
 		}
 	}
-	print(out, setups, tasks)
+	report(out, setups, tasks)
 	return nil
 }
 
-func print(out io.Writer, setups []*setup, tasks int) { //nolint:predeclared // says what it does
+// report prints the medians and their ratios.
+func report(out io.Writer, setups []*setup, tasks int) {
 	medians := map[string]float64{}
 	_, _ = fmt.Fprintf(out, "%d no-op tasks of 100 bytes, %d rounds\n%-8s %10s %22s\n", tasks, len(setups[0].rates), "", "tasks/s", "range")
 	for _, s := range setups {

@@ -29,7 +29,7 @@ const (
 )
 
 // version is set by the linker.
-var version = "unknown" //nolint:gochecknoglobals // the linker knows no other way
+var version = "unknown"
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
