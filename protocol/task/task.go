@@ -55,6 +55,8 @@ type Event struct {
 	Attempts int
 	Progress *Progress  // only in progress events
 	Fault    fault.Kind // None unless it failed
+	Message  string     // what failed, for people; empty unless it did
+	RunAt    time.Time  // when a failed task will be tried again
 }
 
 // taskJSON is the stable JSON form of a Task, as the console and the API print it.

@@ -69,8 +69,18 @@ func ProgressFromProto(p *taskv1.Progress) *Progress {
 func (e *Event) Proto() *taskv1.Event {
 	return &taskv1.Event{
 		Id: valid(e.ID.String()), State: taskv1.State(e.State), AtMs: millis(e.At), Attempts: count(e.Attempts),
-		Progress: e.Progress.Proto(), FaultKind: taskv1.FaultKind(e.Fault),
+		Progress: e.Progress.Proto(), FaultKind: taskv1.FaultKind(e.Fault), Message: brief(e.Message), RunAtMs: millis(e.RunAt),
 	}
+}
+
+// maxEventMessage bounds what an event says of a failure, in bytes; the record has it whole.
+const maxEventMessage = 500
+
+func brief(message string) string {
+	if len(message) > maxEventMessage {
+		message = message[:maxEventMessage]
+	}
+	return valid(message)
 }
 
 // EventFromProto reads an event's wire form.
@@ -82,6 +92,7 @@ func EventFromProto(p *taskv1.Event) (*Event, error) {
 	return &Event{
 		ID: id, State: stateOf(p.GetState()), At: fromMillis(p.GetAtMs()), Attempts: int(p.GetAttempts()),
 		Progress: ProgressFromProto(p.GetProgress()), Fault: fault.Kind(p.GetFaultKind()),
+		Message: brief(p.GetMessage()), RunAt: fromMillis(p.GetRunAtMs()),
 	}, nil
 }
 

@@ -111,9 +111,9 @@ func (c *Controller) describe(j *job.Job, o job.Outcome, q settings.Queue, v *jo
 	if o.End == job.Returned {
 		return // nothing happened to it
 	}
-	v.Event = &task.Event{ID: j.ID, State: v.State, At: o.Ended, Attempts: attempts(j, o)}
+	v.Event = &task.Event{ID: j.ID, State: v.State, At: o.Ended, Attempts: attempts(j, o), RunAt: v.RetryAt}
 	if o.Fault != nil {
-		v.Event.Fault = o.Fault.Kind
+		v.Event.Fault, v.Event.Message = o.Fault.Kind, o.Fault.Message
 	}
 	if !v.State.Ended() {
 		return

@@ -607,13 +607,17 @@ func (x *Task) GetManager() string {
 
 // Event is one thing that happened to a task.
 type Event struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	State         State                  `protobuf:"varint,2,opt,name=state,proto3,enum=drover.task.v1.State" json:"state,omitempty"`
-	AtMs          int64                  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
-	Attempts      uint32                 `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	Progress      *Progress              `protobuf:"bytes,5,opt,name=progress,proto3" json:"progress,omitempty"`
-	FaultKind     FaultKind              `protobuf:"varint,6,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	State     State                  `protobuf:"varint,2,opt,name=state,proto3,enum=drover.task.v1.State" json:"state,omitempty"`
+	AtMs      int64                  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	Attempts  uint32                 `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	Progress  *Progress              `protobuf:"bytes,5,opt,name=progress,proto3" json:"progress,omitempty"`
+	FaultKind FaultKind              `protobuf:"varint,6,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
+	// For people: what failed, when something did. At most 500 bytes.
+	Message string `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"`
+	// Unix milliseconds at which a failed task will be tried again.
+	RunAtMs       int64 `protobuf:"varint,8,opt,name=run_at_ms,json=runAtMs,proto3" json:"run_at_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -688,6 +692,20 @@ func (x *Event) GetFaultKind() FaultKind {
 		return x.FaultKind
 	}
 	return FaultKind_FAULT_KIND_UNSPECIFIED
+}
+
+func (x *Event) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Event) GetRunAtMs() int64 {
+	if x != nil {
+		return x.RunAtMs
+	}
+	return 0
 }
 
 // Events is what one message on a queue's channel carries.
@@ -773,7 +791,7 @@ const file_drover_task_v1_task_proto_rawDesc = "" +
 	"\trun_at_ms\x18\f \x01(\x03R\arunAtMs\x12\x1b\n" +
 	"\tqueued_ms\x18\r \x01(\x03R\bqueuedMs\x12\x15\n" +
 	"\x06run_ms\x18\x0e \x01(\x03R\x05runMs\x12\x18\n" +
-	"\amanager\x18\x0f \x01(\tR\amanager\"\xe5\x01\n" +
+	"\amanager\x18\x0f \x01(\tR\amanager\"\x9b\x02\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.drover.task.v1.StateR\x05state\x12\x13\n" +
@@ -781,7 +799,9 @@ const file_drover_task_v1_task_proto_rawDesc = "" +
 	"\battempts\x18\x04 \x01(\rR\battempts\x124\n" +
 	"\bprogress\x18\x05 \x01(\v2\x18.drover.task.v1.ProgressR\bprogress\x128\n" +
 	"\n" +
-	"fault_kind\x18\x06 \x01(\x0e2\x19.drover.task.v1.FaultKindR\tfaultKind\"7\n" +
+	"fault_kind\x18\x06 \x01(\x0e2\x19.drover.task.v1.FaultKindR\tfaultKind\x12\x18\n" +
+	"\amessage\x18\a \x01(\tR\amessage\x12\x1a\n" +
+	"\trun_at_ms\x18\b \x01(\x03R\arunAtMs\"7\n" +
 	"\x06Events\x12-\n" +
 	"\x06events\x18\x01 \x03(\v2\x15.drover.task.v1.EventR\x06events*\xdd\x01\n" +
 	"\x05State\x12\x15\n" +
