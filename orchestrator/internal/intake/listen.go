@@ -38,11 +38,16 @@ func (in *Intake) Announce(ctx context.Context) error {
 	defer cancel()
 	_, err := in.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, l := range in.lanes {
-			entry, err := task.EncodeEntry(l.Entry())
+			entry := l.Entry()
+			encoded, err := task.EncodeEntry(entry)
 			if err != nil {
 				return err
 			}
-			pipe.Set(ctx, l.keys.Entry(), entry, 0)
+			if entry.Kind == "" { // the plugin has not started yet: what was known before is better
+				pipe.SetNX(ctx, l.keys.Entry(), encoded, 0)
+			} else {
+				pipe.Set(ctx, l.keys.Entry(), encoded, 0)
+			}
 			pipe.SAdd(ctx, task.AsynqQueuesKey, l.Queue)
 		}
 		return nil
