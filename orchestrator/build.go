@@ -43,7 +43,8 @@ func (o *Orchestrator) openBroker(stack *stages) error {
 		select {
 		case <-o.broker.Ready():
 		case err := <-failed:
-			return fmt.Errorf("start the embedded broker: %w", err)
+			stack.drop()
+			return err
 		}
 		options = &redis.Options{Addr: o.broker.Address(), Password: o.broker.Password()}
 	}
@@ -80,7 +81,7 @@ func (r RedisConfig) options() (*redis.Options, error) {
 // openAPI opens the sockets. They are served once everything that the answers need is there.
 func (o *Orchestrator) openAPI(stack *stages) error {
 	m := o.config.Manager
-	o.api = api.New(api.Options{Socket: m.Socket, PluginSocket: m.PluginSocket, Tasks: o.tasks, Control: o.status, Log: o.log})
+	o.api = api.New(api.Options{Socket: m.Socket, PluginSocket: m.PluginSocket, Tasks: view{Client: o.tasks, o: o}, Control: o.status, Log: o.log})
 	if err := o.api.Listen(); err != nil {
 		return err
 	}
@@ -183,7 +184,11 @@ func (l queueLauncher) Launch(ctx context.Context, reports *pool.Pool) (pool.Pro
 		l.o.catalog.Note(plugin, nil, err)
 		return nil, err
 	}
+	before, _ := l.o.catalog.Get(plugin)
 	l.o.catalog.Note(plugin, p.Manifest(), nil)
+	if before.Manifest.GetName() != p.Manifest().GetName() || before.Manifest.GetPayloadSchema() != p.Manifest().GetPayloadSchema() {
+		l.o.announce(ctx)
+	}
 	return p, nil
 }
 
@@ -197,6 +202,9 @@ func (o *Orchestrator) buildPools() {
 				return snapshot.Queues[name], snapshot.Manager
 			},
 		})
+		if p, _ := o.catalog.Get(o.config.Queues[name].Plugin); p.Err != nil {
+			o.pools[name].Broken(p.Err)
+		}
 	}
 }
 

@@ -137,7 +137,7 @@ func (m *manager) start() *manager {
 			return fmt.Errorf("it ended: %s", m.output)
 		default:
 		}
-		if !strings.Contains(m.output.String(), "is up.") {
+		if !strings.Contains(m.output.String(), "Ctrl-C stops it") {
 			return errors.New("it is not up")
 		}
 		return nil

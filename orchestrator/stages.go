@@ -28,6 +28,9 @@ func (s *stages) start(name string, run func(context.Context) error) {
 	})
 }
 
+// drop forgets the part that was started last: its end has been told already.
+func (s *stages) drop() { s.running = s.running[:len(s.running)-1] }
+
 // onStop adds something to be done at the stop.
 func (s *stages) onStop(name string, stop func() error) {
 	s.running = append(s.running, stage{name: name, stop: stop})

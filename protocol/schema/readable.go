@@ -28,13 +28,35 @@ func readable(message string) string {
 		}
 		base, message = pointer, after
 	}
-	if path = strings.TrimPrefix(path, "."); path != "" {
-		message = path + ": " + message
-	}
+	message = plain(strings.TrimPrefix(path, "."), message)
 	if len(message) > maxMessage {
 		message = message[:maxMessage] + " ..."
 	}
 	return strings.ToValidUTF8(message, "\uFFFD")
+}
+
+// plain puts the path before the message, and says the two commonest complaints about names in words: the field is named first.
+func plain(path, message string) string {
+	within := path
+	if within != "" {
+		within += "."
+	}
+	if names, ok := strings.CutPrefix(message, "required: missing properties: "); ok {
+		return within + listed(names) + ": missing"
+	}
+	if names, ok := strings.CutPrefix(message, "unexpected additional properties "); ok {
+		return within + listed(names) + ": no such field"
+	}
+	if path != "" {
+		return path + ": " + message
+	}
+	return message
+}
+
+// listed turns the validator's ["a" "b"] into a, b.
+func listed(names string) string {
+	names = strings.TrimSuffix(strings.TrimPrefix(names, "["), "]")
+	return strings.ReplaceAll(strings.ReplaceAll(names, `" "`, ", "), `"`, "")
 }
 
 // fieldPath says which part of a payload a pointer into a schema is about: "/properties/a/items" is ".a[]".

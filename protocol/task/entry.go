@@ -9,7 +9,8 @@ import (
 // can check a payload before it submits. It stays when the managers are down.
 type Entry struct {
 	Queue string `json:"queue"`
-	// Kind is the kind of task that the queue's plugin runs.
+	// Kind is the kind of task that the queue's plugin runs; empty while the plugin has never started, and then the queue
+	// takes no tasks.
 	Kind string `json:"kind"`
 	// Schema is the JSON Schema of the payload; empty accepts any JSON object.
 	Schema string `json:"schema,omitempty"`

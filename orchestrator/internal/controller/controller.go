@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
@@ -27,6 +28,7 @@ type Deps struct {
 type Controller struct {
 	Deps
 	progress chan struct{} // has an element when there is some to publish
+	told     *rate.Limiter // of lines about failures
 
 	mu     sync.Mutex
 	latest map[*job.Job]task.Progress
@@ -47,7 +49,7 @@ type Counts struct {
 
 // New returns a controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, progress: make(chan struct{}, 1), latest: map[*job.Job]task.Progress{}, counts: map[string]*Counts{}}
+	return &Controller{Deps: d, progress: make(chan struct{}, 1), told: rate.NewLimiter(toldPerSecond, toldAtOnce), latest: map[*job.Job]task.Progress{}, counts: map[string]*Counts{}}
 }
 
 // End decides what becomes of a job. A second end of the same job changes nothing.
@@ -60,7 +62,23 @@ func (c *Controller) End(j *job.Job, o job.Outcome) {
 		return
 	}
 	c.count(j, v)
-	if v.State == task.Dead || v.State == task.Quarantined {
+	c.tell(j, v)
+}
+
+// Failed runs are told in the log, but no more of them than a person reads; the counts and the records have them all.
+const (
+	toldPerSecond = 5
+	toldAtOnce    = 20
+)
+
+// tell writes what failed to the log.
+func (c *Controller) tell(j *job.Job, v job.Verdict) {
+	switch {
+	case v.State != task.Dead && v.State != task.Quarantined && v.State != task.Failed:
+	case !c.told.Allow():
+	case v.State == task.Failed:
+		c.Log.Warn("a run failed; the task is tried again", "task", j.ID, "attempt", j.Attempt(), "at", v.RetryAt.Format(time.TimeOnly), "reason", v.Reason)
+	default:
 		c.Log.Warn("task ended badly for good", "task", j.ID, "state", v.State, "attempts", v.Record.Attempts, "reason", v.Reason)
 	}
 }

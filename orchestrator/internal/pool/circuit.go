@@ -6,7 +6,7 @@ import "time"
 const (
 	circuitThreshold = 3
 	firstStartPause  = 100 * time.Millisecond
-	longestPause     = 30 * time.Second
+	longestPause     = 10 * time.Second
 	// provenAge is from when on a process counts as a good start although it has finished nothing.
 	provenAge = 10 * time.Second
 )
@@ -26,6 +26,11 @@ type circuit struct {
 }
 
 func (c *circuit) open() bool { return c.opened }
+
+// broken opens the circuit of a program that is known not to start.
+func (c *circuit) broken(reason string, now time.Time) {
+	c.failures, c.opened, c.reason, c.last, c.next = circuitThreshold, true, reason, now, now.Add(firstStartPause)
+}
 
 // failed takes the failure of a start that began some time ago. It reports whether that opened the circuit. Starts that were under
 // way together fail for one reason, and count once.

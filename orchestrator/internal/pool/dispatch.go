@@ -59,7 +59,7 @@ func (p *Pool) send(j *job.Job, q settings.Queue, choose func() *member) bool {
 		}
 		p.stalled = time.Now()
 		p.pace.took()
-		m.running[j] = struct{}{}
+		m.running[j] = p.stalled
 		m.suspect = j.Suspect
 		m.tasks++ // now and not at its end, or a process with several slots would get too many
 		if reason := p.retire(m, q); reason != "" {

@@ -79,12 +79,12 @@ type Pool struct {
 // member is a process and what the pool knows of it.
 type member struct {
 	process   Process
-	made      int // the generation when its start began
-	running   map[*job.Job]struct{}
-	suspect   bool   // the job in it is a suspect and must stay alone
-	deaf      bool   // it refused a job: its end is about to be told
-	tasks     uint64 // jobs that were sent to it
-	finished  bool   // one of them has had an outcome
+	made      int                    // the generation when its start began
+	running   map[*job.Job]time.Time // since when
+	suspect   bool                   // the job in it is a suspect and must stay alone
+	deaf      bool                   // it refused a job: its end is about to be told
+	tasks     uint64                 // jobs that were sent to it
+	finished  bool                   // one of them has had an outcome
 	idleSince time.Time
 	note      string      // said of its end
 	kill      *time.Timer // to its kill, in a stop

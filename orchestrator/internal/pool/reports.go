@@ -86,7 +86,7 @@ func (p *Pool) mourn(m *member, exit job.Exit, unfinished []job.Unfinished) {
 	case exit.Age >= provenAge && len(unfinished) == 0:
 		p.circuit.proven()
 	case len(unfinished) == 0 || !p.blamedBefore(unfinished):
-		p.failed(exit.String()+said(exit.Tail), m.process.Since())
+		p.failed(didNothing, exit.String()+said(exit.Tail), m.process.Since())
 	}
 }
 

@@ -157,7 +157,7 @@ func (p *Pool) started(ctx context.Context, process Process, err error, made int
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled)): // it was given up
 	case err != nil:
-		p.failed(err.Error(), began)
+		p.failed(didNotStart, err.Error(), began)
 	default:
 		if p.circuit.started() {
 			p.Log.Info("a worker could be started; the queue goes on", "queue", p.Queue)
@@ -169,25 +169,38 @@ func (p *Pool) started(ctx context.Context, process Process, err error, made int
 	p.Kick()
 }
 
-// failed takes a start that began some time ago and failed. The caller holds mu.
-func (p *Pool) failed(reason string, began time.Time) {
+// Broken opens the circuit before the first start: the queue's program is known not to start. One is tried from time to time.
+func (p *Pool) Broken(err error) {
+	p.mu.Lock()
+	p.circuit.broken(err.Error(), time.Now())
+	p.mu.Unlock()
+	p.Kick()
+}
+
+// failed takes a start that began some time ago and failed, and what became of it in words. The caller holds mu.
+func (p *Pool) failed(what, reason string, began time.Time) {
 	if p.circuit.failed(reason, began, time.Now()) {
 		p.Log.Error("no worker can be started; the queue waits until one can", "queue", p.Queue, "error", reason)
 	} else {
-		p.Log.Warn("a worker did not start", "queue", p.Queue, "error", reason)
+		p.Log.Warn(what, "queue", p.Queue, "error", reason)
 	}
 }
+
+const (
+	didNotStart = "a worker did not start"
+	didNothing  = "a worker ended before it had finished anything"
+)
 
 // admit makes a started process a member. The caller holds mu.
 func (p *Pool) admit(process Process, made int, began time.Time) {
 	if exit, ended := p.early[process.ID()]; ended {
 		delete(p.early, process.ID())
 		if !p.stopping {
-			p.failed(exit.String()+said(exit.Tail), began)
+			p.failed(didNothing, exit.String()+said(exit.Tail), began)
 		}
 		return
 	}
-	p.members = append(p.members, &member{process: process, made: made, running: map[*job.Job]struct{}{}, idleSince: time.Now()})
+	p.members = append(p.members, &member{process: process, made: made, running: map[*job.Job]time.Time{}, idleSince: time.Now()})
 	slices.SortFunc(p.members, func(a, b *member) int { return cmp.Compare(a.process.ID(), b.process.ID()) })
 	if p.stopping {
 		process.Kill(job.ExitStop) // nothing is in it

@@ -69,6 +69,9 @@ func (c *Client) queue(ctx context.Context, name string) (*queueInfo, error) {
 	if err != nil {
 		return nil, err
 	}
+	if entry.Kind == "" {
+		return nil, fmt.Errorf("%w: queue %q takes no tasks until its plugin has started once; `drover plugins` shows what keeps it", client.ErrUnavailable, name)
+	}
 	info := &queueInfo{entry: entry, read: read}
 	if old != nil && old.entry.Schema == entry.Schema {
 		info.schema = old.schema
