@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -91,29 +91,51 @@ func (o *Orchestrator) openAPI(stack *stages) error {
 
 // openLauncher makes the private directory of the workers' sockets and starts the launcher.
 func (o *Orchestrator) openLauncher(stack *stages) error {
-	// Not in the state directory: the path of a Unix socket is short, and os.MkdirTemp makes it private.
-	dir, err := os.MkdirTemp("", "drover-")
+	dir, err := openSocketDir(o.log)
 	if err != nil {
-		return fmt.Errorf("make a directory for worker sockets: %w", err)
+		return err
 	}
-	stack.onStop("directory of worker sockets", func() error { return os.RemoveAll(dir) })
-	if o.launcher, err = worker.NewLauncher(dir, o.log); err != nil {
+	stack.onStop("directory of worker sockets", dir.close)
+	if o.launcher, err = worker.NewLauncher(dir.path, o.log); err != nil {
 		return err
 	}
 	stack.start("launcher", o.launcher.Run)
 	return nil
 }
 
-// openCatalog asks every plugin what it is. One that cannot be asked only keeps its own queues waiting.
-func (o *Orchestrator) openCatalog(ctx context.Context) error {
+// openCatalog asks every plugin what it is. One that cannot be asked only keeps its own queues waiting, and so does one that
+// takes longer than patience: its pool goes on trying.
+func (o *Orchestrator) openCatalog(ctx context.Context, stack *stages) error {
 	commands := make(map[string][]string, len(o.config.Plugins))
 	for name, p := range o.config.Plugins {
 		commands[name] = p.Command
 	}
 	o.catalog = catalog.New(commands)
-	o.catalog.Ask(ctx, func(ctx context.Context, name string) (*workerv1.Manifest, error) {
-		return o.launcher.Describe(ctx, o.spec(name, "", 1, describeTimeout))
+	asking, giveUp := context.WithTimeout(ctx, describeTimeout)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		defer giveUp()
+		o.catalog.Ask(asking, func(ctx context.Context, name string) (*workerv1.Manifest, error) {
+			return o.launcher.Describe(ctx, o.spec(name, "", 1, describeTimeout))
+		})
+	}()
+	stack.onStop("questions to the plugins", func() error {
+		giveUp()
+		<-asked
+		return nil
 	})
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-asked:
+	case <-timer.C:
+	}
+	for _, p := range o.catalog.All() {
+		if p.Err == nil && p.Manifest == nil {
+			o.catalog.Note(p.Name, nil, fmt.Errorf("plugin %s (%s) has not said within %s what it is", p.Name, strings.Join(p.Command, " "), patience))
+		}
+	}
 	for _, p := range o.catalog.All() {
 		if p.Err != nil {
 			o.log.Error("plugin cannot be used; its queues wait until it can", "plugin", p.Name, "error", p.Err)
@@ -122,8 +144,12 @@ func (o *Orchestrator) openCatalog(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// describeTimeout bounds the first start of a plugin, before the settings are known.
-const describeTimeout = 10 * time.Second
+const (
+	// patience is how long a start of the manager waits for its plugins to say what they are.
+	patience = 3 * time.Second
+	// describeTimeout bounds that first start of a plugin, before the settings are known.
+	describeTimeout = 10 * time.Second
+)
 
 // openSettings makes the live settings of the configuration over the plugins' own limits.
 func (o *Orchestrator) openSettings() error {

@@ -50,6 +50,10 @@ func TestEmbeddedBrokerKeepsItsQueue(t *testing.T) {
 		t.Error("nothing ran or waited in the manager when it was killed, so the test proves nothing")
 	}
 	m.stop()
+	// Neither the killed manager nor the others left sockets behind.
+	if left, err := filepath.Glob(filepath.Join(m.dir, "drover-sockets-*")); err != nil || len(left) > 0 {
+		t.Errorf("directories of sockets are left: %v, %v", left, err)
+	}
 }
 
 // wantNoSecretShown looks for the broker's password in the command lines and environments of the manager and its workers.

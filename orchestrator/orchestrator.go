@@ -95,8 +95,7 @@ func (o *Orchestrator) Run(ctx context.Context) (Report, error) {
 //	controller               takes the ends of tasks
 //	API                      workers and consoles speak to it until the last task has ended; its sockets are opened first of all,
 //	                         so that a second manager fails before it touches anything, and who connects early waits
-//	rescue                   puts back what managers left that died
-//	pools                    take jobs
+//	rescue, pools            put back what managers left that died; take jobs
 //	intake                   makes them
 func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	if err := o.openBroker(stack); err != nil {
@@ -111,7 +110,7 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	if err := o.openLauncher(stack); err != nil {
 		return Report{}, err
 	}
-	if err := o.openCatalog(ctx); err != nil {
+	if err := o.openCatalog(ctx, stack); err != nil {
 		return Report{}, err
 	}
 	if err := o.openSettings(); err != nil {
@@ -126,7 +125,6 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	if err := o.rescue.First(ctx); err != nil {
 		o.log.Warn("what an earlier manager left is put back later", "error", err)
 	}
-	stack.start("rescue", o.rescue.Run)
 	stack.start("API", o.api.Run)
 	close(o.up)
 	return o.work(ctx)
@@ -157,22 +155,27 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 	for _, p := range o.pools {
 		pools.Go(func() { errs <- p.Run(ctx) })
 	}
+	watch.Go(func() { _ = o.rescue.Run(ctx) }) // it has no error of its own
 	giveUp := make(chan struct{})
 	var taking sync.WaitGroup
 	taking.Go(func() { errs <- o.intake.Run(ctx, giveUp) })
 
 	<-ctx.Done()
-	before := o.controller.Totals()
+	before := o.intake.Totals()
 	o.log.Info("stopping", "in_hand", o.intake.InHand())
 	o.status.stopping()
 	pools.Wait()
-	// Every task has its verdict now. Redis gets a moment to take them.
-	timer := time.AfterFunc(settleTimeout, func() { close(giveUp) })
+	// Every task has its verdict now. Redis gets a moment to take them, a short one when it does not answer anyway.
+	wait := settleTimeout
+	if o.intake.Health().Err() != nil {
+		wait = settleTimeoutAway
+	}
+	timer := time.AfterFunc(wait, func() { close(giveUp) })
 	taking.Wait()
 	timer.Stop()
 	close(errs)
 
-	after := o.controller.Totals()
+	after := o.intake.Totals()
 	report := Report{Finished: after.Ended - before.Ended, Returned: after.Returned - before.Returned}
 	var problems []error
 	for err := range errs {
@@ -185,8 +188,11 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 	return report, errors.Join(problems...)
 }
 
-// settleTimeout is how long a stop waits for Redis once every process is gone.
-const settleTimeout = time.Second
+// How long a stop waits for Redis once every process is gone, and how long when Redis has not answered lately.
+const (
+	settleTimeout     = time.Second
+	settleTimeoutAway = 300 * time.Millisecond
+)
 
 // watchSettings tells the stages of every change.
 func (o *Orchestrator) watchSettings(ctx context.Context) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-jobs/drover/protocol/client"
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
@@ -57,6 +58,34 @@ func TestMissingPluginIsRepaired(t *testing.T) {
 		t.Errorf("the queue is %s: %s", q.GetState(), q.GetReason())
 	}
 	m.stop()
+}
+
+// A plugin that hangs when it is started keeps neither the manager nor the other queues from working.
+func TestHangingPlugin(t *testing.T) {
+	t.Parallel()
+	r := testenv.StartRedis(t, testenv.RedisOptions{})
+	m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "start_timeout: 2s", "")
+	m.replaceWorker("/bin/sleep", "1000")
+	began := time.Now()
+	m.start()
+	if took := time.Since(began); took > 8*time.Second {
+		t.Errorf("the manager was up after %s", took)
+	}
+	c := m.connect(t)
+	s, err := c.Submit(t.Context(), "noop", map[string]any{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := client.Wait(t.Context(), c, s.ID); err != nil || ended.State != task.Completed {
+		t.Errorf("%+v, %v", ended, err)
+	}
+	if q := m.queue(t, "misbehave"); q.GetState() != "circuit-open" {
+		t.Errorf("the queue is %s: %s", q.GetState(), q.GetReason())
+	}
+	m.stop()
+	if left := childrenOf(t, m.process.Process.Pid, "sleep"); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
+	}
 }
 
 // A task that a manager has taken and that still waits for a process is held, not running; one that runs says since when.

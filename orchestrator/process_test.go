@@ -113,6 +113,7 @@ func (m *manager) start() *manager {
 	m.output = &transcript{}
 	m.process = exec.Command(droverd, "--config", m.config) //nolint:gosec // built by the test; ended by it
 	m.process.Stdout, m.process.Stderr = m.output, m.output
+	m.process.Env = append(os.Environ(), "TMPDIR="+m.dir)
 	m.process.WaitDelay = time.Second
 	m.process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := m.process.Start(); err != nil {

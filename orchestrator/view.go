@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
@@ -34,4 +35,14 @@ func (v view) Get(ctx context.Context, id task.ID) (*task.Task, error) {
 		t.Started, t.Manager = started, v.o.config.Manager.Name
 	}
 	return t, nil
+}
+
+// Submit is the client's. A Redis that has lost its content has lost what the queues are, too; of its own a manager knows better.
+func (v view) Submit(ctx context.Context, queue string, payload any, options ...client.Option) (client.Submitted, error) {
+	submitted, err := v.Client.Submit(ctx, queue, payload, options...)
+	if _, own := v.o.pools[queue]; own && errors.Is(err, client.ErrUnknownQueue) {
+		v.o.announce(ctx)
+		return v.Client.Submit(ctx, queue, payload, options...)
+	}
+	return submitted, err
 }

@@ -29,6 +29,11 @@ func readable(message string) string {
 		base, message = pointer, after
 	}
 	message = plain(strings.TrimPrefix(path, "."), message)
+	return bounded(message)
+}
+
+// bounded cuts a message that repeats too much of what it is about.
+func bounded(message string) string {
 	if len(message) > maxMessage {
 		message = message[:maxMessage] + " ..."
 	}

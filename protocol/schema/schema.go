@@ -68,7 +68,10 @@ func Parse(text string) (*Schema, error) {
 func (s *Schema) Check(payload []byte) error {
 	var value any
 	if err := json.Unmarshal(payload, &value); err != nil {
-		return fmt.Errorf("the payload is not JSON: %w", err)
+		if _, broken := errors.AsType[*json.SyntaxError](err); broken {
+			return errors.New(bounded("the payload is not JSON: " + err.Error()))
+		}
+		return errors.New(bounded("the payload cannot be read: " + err.Error()))
 	}
 	if _, ok := value.(map[string]any); !ok {
 		return errors.New("the payload is not a JSON object")

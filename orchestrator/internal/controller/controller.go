@@ -34,12 +34,6 @@ type Controller struct {
 	latest map[*job.Job]task.Progress
 	over   recent
 	counts map[string]*Counts
-	totals Totals
-}
-
-// Totals are how many jobs ended and how many were put back, in all queues, since the manager's start.
-type Totals struct {
-	Ended, Returned uint64
 }
 
 // Counts are how many runs ended how in a queue, since the manager's start.
@@ -157,12 +151,6 @@ func (c *Controller) count(j *job.Job, v job.Verdict) {
 	defer c.mu.Unlock()
 	delete(c.latest, j)
 	c.over.add(runOf(j))
-	switch {
-	case v.State.Ended():
-		c.totals.Ended++
-	case v.Move == job.GiveBack:
-		c.totals.Returned++
-	}
 	n := c.counts[j.ID.Queue]
 	if n == nil {
 		n = &Counts{}
@@ -186,13 +174,6 @@ func (c *Controller) Counts(queue string) Counts {
 		return *n
 	}
 	return Counts{}
-}
-
-// Totals returns the totals.
-func (c *Controller) Totals() Totals {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.totals
 }
 
 // WorkerEnded takes note of the end of a process.

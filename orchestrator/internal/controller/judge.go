@@ -32,6 +32,7 @@ func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verd
 		v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, j.Suspect
 	case job.Killed:
 		if o.Suspect {
+			v.Counters.Interruptions++ // a run was begun, and nobody is charged for its end
 			v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, true
 			break
 		}

@@ -61,8 +61,8 @@ func TestJudge(t *testing.T) {
 		"kill of a suspect":               {end: job.Killed, fault: fail, was: true, before: n(0, 0), move: job.GiveBack, state: task.Waiting, after: n(0, 1)},
 		"kill that spends the failures":   {end: job.Killed, fault: fail, before: n(4, 0), move: job.Bury, state: task.Dead, after: n(4, 1)},
 		"kill that spends both":           {end: job.Killed, fault: fail, before: n(2, 2), move: job.Bury, state: task.Quarantined, after: n(2, 3)},
-		"kill with others":                {end: job.Killed, fault: fail, suspect: true, before: n(4, 2), move: job.GiveBack, state: task.Waiting, after: n(4, 2), is: true},
-		"kill with others of a suspect":   {end: job.Killed, fault: fail, suspect: true, was: true, before: n(0, 0), move: job.GiveBack, state: task.Waiting, after: n(0, 0), is: true},
+		"kill with others":                {end: job.Killed, fault: fail, suspect: true, before: task.Counters{Failures: 4, Kills: 2}, move: job.GiveBack, state: task.Waiting, after: task.Counters{Failures: 4, Kills: 2, Interruptions: 1}, is: true},
+		"kill with others of a suspect":   {end: job.Killed, fault: fail, suspect: true, was: true, before: task.Counters{}, move: job.GiveBack, state: task.Waiting, after: task.Counters{Interruptions: 1}, is: true},
 		"an end that nobody has heard of": {end: 99, before: n(0, 0), move: job.Retry, state: task.Failed, after: n(1, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -8,14 +8,14 @@
 -- ARGV[5] "1" when a call with this token was made before and its answer was lost: what it took is returned first
 -- Returns a flat list, nine values a task: key, msg, pending_since, drover_failures, drover_kills,
 -- drover_interruptions, drover_losses, drover_order, drover_suspect; empty where a field is not there.
--- Nothing new while the queue is paused. An ID whose hash is gone is forgotten.
+-- Nothing new while the queue is paused. An ID whose hash is gone, or is none, is forgotten.
 local out = {}
 local lease = {}
 
 local function give(id)
-  local v = redis.call("HMGET", ARGV[2] .. id, "msg", "pending_since", "drover_failures", "drover_kills",
+  local v = redis.pcall("HMGET", ARGV[2] .. id, "msg", "pending_since", "drover_failures", "drover_kills",
     "drover_interruptions", "drover_losses", "drover_order", "drover_suspect")
-  if not v[1] then
+  if not v[1] then -- also when the key is no hash
     return false
   end
   lease[#lease + 1] = ARGV[1]
@@ -30,7 +30,7 @@ end
 if ARGV[5] == "1" then
   local active = redis.call("LRANGE", KEYS[3], 0, -1)
   for i = #active, 1, -1 do
-    if redis.call("HGET", ARGV[2] .. active[i], "drover_holder") == ARGV[4] then
+    if redis.pcall("HGET", ARGV[2] .. active[i], "drover_holder") == ARGV[4] then
       give(active[i])
     end
   end

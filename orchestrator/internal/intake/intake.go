@@ -48,16 +48,17 @@ type Deps struct {
 // Intake is the lanes of all queues.
 type Intake struct {
 	Deps
+	totals *totals
 	lanes  map[string]*lane
 	health *Health
 }
 
 // New returns an intake for the given queues.
 func New(deps Deps, lanes []Lane) *Intake {
-	in := &Intake{Deps: deps, lanes: make(map[string]*lane, len(lanes)), health: &Health{log: deps.Log}}
+	in := &Intake{Deps: deps, lanes: make(map[string]*lane, len(lanes)), health: &Health{log: deps.Log}, totals: &totals{}}
 	s := newScripts()
 	for _, conf := range lanes {
-		in.lanes[conf.Queue] = newLane(conf, deps, s, in.health)
+		in.lanes[conf.Queue] = newLane(conf, deps, s, in.health, in.totals)
 	}
 	return in
 }

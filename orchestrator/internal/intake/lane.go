@@ -19,6 +19,7 @@ type lane struct {
 	dequeueKeys []string
 	scripts     scripts
 	health      *Health
+	totals      *totals
 
 	hand    *hand
 	puller  *puller
@@ -31,10 +32,10 @@ type lane struct {
 	nextTimer *time.Timer   // of next
 }
 
-func newLane(conf Lane, deps Deps, s scripts, health *Health) *lane {
+func newLane(conf Lane, deps Deps, s scripts, health *Health, sum *totals) *lane {
 	keys := task.KeysOf(conf.Queue)
 	l := &lane{
-		Lane: conf, Deps: deps, keys: keys, scripts: s, health: health, hand: newHand(), fetched: newFetched(),
+		Lane: conf, Deps: deps, keys: keys, scripts: s, health: health, totals: sum, hand: newHand(), fetched: newFetched(),
 		dequeueKeys: []string{keys.Pending(), keys.Paused(), keys.Active(), keys.Lease()},
 		closed:      make(chan struct{}), nextTimer: time.NewTimer(math.MaxInt64),
 	}
@@ -68,7 +69,7 @@ func (l *lane) closing() bool {
 
 // leaveAfter is how long what still waits for Redis gets once the stop has given up on it. A call that hangs is left
 // behind then: it ends by its own timeout, or with the client.
-const leaveAfter = time.Second
+const leaveAfter = 300 * time.Millisecond
 
 // run takes tasks until ctx ends, and returns when all are settled, or soon after giveUp has been closed. It returns how
 // many are left.

@@ -12,6 +12,9 @@ import (
 // announceEvery is how often the entries of the queues are written again, should somebody have flushed Redis.
 const announceEvery = time.Minute
 
+// announceTimeout bounds one announcement. It is short, because a stop waits for the one in progress.
+const announceTimeout = time.Second
+
 // announce keeps the entries of the queues in Redis.
 func (in *Intake) announce(ctx context.Context) {
 	timer := time.NewTimer(0)
@@ -34,7 +37,7 @@ func (in *Intake) announce(ctx context.Context) {
 // Announce writes the entries of the queues to Redis, so that clients know them. Run repeats it; call it before Run to have
 // them there before the first task.
 func (in *Intake) Announce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
 	_, err := in.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for _, l := range in.lanes {

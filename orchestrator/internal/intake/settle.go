@@ -132,6 +132,8 @@ func (s *settler) finish(batch []*settlement, moved []int64, again bool) {
 	for i, c := range batch {
 		if (i >= len(moved) || moved[i] != 1) && !again { // else most likely an earlier try did it, and its answer was lost
 			l.Log.Warn("a task had been taken away before its end could be stored; it runs again", "queue", l.Queue, "task", c.task.key)
+		} else {
+			l.totals.add(c.verdict)
 		}
 		l.hand.release(c.task)
 	}

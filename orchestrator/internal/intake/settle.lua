@@ -29,6 +29,15 @@
 -- stand at the head of the queue in that order, whatever the order in which they came back. The caller sorts the given
 -- back ones of a call by falling place.
 -- Returns a list with 1 for each task that was moved and 0 for each that was no longer ours.
+-- A key of another type than it must have is an error before anything is moved: the call is repeated until somebody has mended it.
+local types = {"list", "zset", "list", "zset", "zset", "zset", "string", "string", "string", "string"}
+for n, want in ipairs(types) do
+  local is = redis.call("TYPE", KEYS[n]).ok
+  if is ~= want and is ~= "none" then
+    return redis.error_reply("WRONGTYPE " .. KEYS[n] .. " is a " .. is .. " and must be a " .. want .. ": move it away")
+  end
+end
+
 local further = {d = 1, k = 4, r = 6, b = 6, g = 6}
 local maxAhead = 1000
 local results, events, freed, back = {}, {}, {}, {}
@@ -145,7 +154,7 @@ local i = 9
 while i <= #ARGV do
   local id, move = ARGV[i], ARGV[i + 2]
   local task = ARGV[1] .. id
-  if redis.call("HGET", task, "drover_holder") == ARGV[i + 1] and redis.call("LREM", KEYS[1], -1, id) == 1 then
+  if redis.pcall("HGET", task, "drover_holder") == ARGV[i + 1] and redis.call("LREM", KEYS[1], -1, id) == 1 then
     freed[#freed + 1] = id
     moves[move](id, task, i + 6)
     if ARGV[i + 3] ~= "" then

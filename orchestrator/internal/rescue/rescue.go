@@ -30,8 +30,8 @@ const (
 	// lookEvery is how often the leases are looked at. A lease is seen to have moved up to one look later, and to stand still up
 	// to one look after abandonedAfter: under 15 seconds in all.
 	lookEvery = time.Second
-	// callTimeout bounds one call to Redis.
-	callTimeout = 5 * time.Second
+	// callTimeout bounds one call to Redis. It is short, because a stop waits for the call in progress.
+	callTimeout = time.Second
 	// batch is how many tasks one script puts back at most.
 	batch = 128
 )

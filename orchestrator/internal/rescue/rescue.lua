@@ -5,15 +5,22 @@
 -- ARGV[2] now, Unix nanosecond
 -- then two values a task: key, lease (empty for none)
 -- Returns how many were put back. An active ID without a hash is forgotten.
+--
+-- The first write is one that a Redis which has no memory left refuses, as it refuses the renewal of leases: a lease that stands
+-- still for that reason is nobody's death.
 local n = 0
 for i = 3, #ARGV, 2 do
   local id, lease = ARGV[i], ARGV[i + 1]
-  if (redis.call("ZSCORE", KEYS[2], id) or "") == lease and redis.call("LREM", KEYS[1], 1, id) == 1 then
-    redis.call("ZREM", KEYS[2], id)
-    local task = ARGV[1] .. id
-    if redis.call("EXISTS", task) == 1 then
-      redis.call("HDEL", task, "drover_holder")
+  local task = ARGV[1] .. id
+  if (redis.call("ZSCORE", KEYS[2], id) or "") == lease and redis.call("LPOS", KEYS[1], id) then
+    local known = redis.call("TYPE", task).ok == "hash"
+    if known then
       redis.call("HINCRBY", task, "drover_losses", 1)
+    end
+    redis.call("LREM", KEYS[1], 1, id)
+    redis.call("ZREM", KEYS[2], id)
+    if known then
+      redis.call("HDEL", task, "drover_holder")
       redis.call("HSET", task, "state", "pending", "pending_since", ARGV[2])
       redis.call("RPUSH", KEYS[3], id)
       n = n + 1

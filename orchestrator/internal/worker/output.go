@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // How much of a process's output is kept, in bytes: the first and the latest.
@@ -99,13 +100,21 @@ func split(text []byte) []string {
 func trimmed(lines []string) []string {
 	out := make([]string, 0, len(lines))
 	for _, line := range lines {
-		line = strings.ToValidUTF8(strings.TrimRight(line, "\r"), "\uFFFD")
+		line = strings.Map(shown, strings.ToValidUTF8(strings.TrimRight(line, "\r"), "\uFFFD"))
 		if len(line) > longestLine {
 			line = strings.ToValidUTF8(line[:longestLine], "") + " ..."
 		}
 		out = append(out, line)
 	}
 	return out
+}
+
+// shown keeps what a terminal would obey from it.
+func shown(r rune) rune {
+	if unicode.IsControl(r) && r != '\t' {
+		return '\uFFFD'
+	}
+	return r
 }
 
 // firstLine passes the first line written to it on to w, at most limit bytes of it, and then closes w: go-plugin reads its
