@@ -25,7 +25,9 @@ func Permanent(err error) error {
 	return &marked{err: err, permanent: true}
 }
 
-// RetryAfter says of err that the task should be tried again no sooner than after d; 0 asks for at once. It returns nil for nil.
+// RetryAfter says of err that the task should be tried again no sooner than after d; 0 asks for at once. The next run begins up
+// to a quarter of d later, spread at random so that what failed together does not come back together, and up to two seconds
+// more, since the queue's clock has whole seconds. A free worker is taken for granted. It returns nil for nil.
 func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		return nil

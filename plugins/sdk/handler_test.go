@@ -20,7 +20,7 @@ import (
 
 // input is the payload of the tests' workers.
 type input struct {
-	Name string `json:"name"`
+	Name string `json:"name,omitempty"`
 	N    int    `json:"n,omitempty"`
 }
 
@@ -112,7 +112,7 @@ func TestInvalidPayload(t *testing.T) {
 		``: "not a JSON object", `[]`: "not a JSON object", `null`: "not a JSON object", `{"name":`: "unexpected end",
 		`{"name":1}`: `payload field "name": want string, got number`, `{"n":"x"}`: `payload field "n": want int, got string`, `{} {}`: "after top-level value",
 	} {
-		f := asFault(t, second(worker.Run(t.Context(), payload)))
+		f := asFault(t, second(worker.Run(t.Context(), payload, sdktest.Unchecked())))
 		if f.Kind != fault.InvalidPayload || !f.Permanent || !strings.Contains(f.Message, want) {
 			t.Errorf("%s: got %v (permanent: %v), want %q", payload, f, f.Permanent, want)
 		}

@@ -22,7 +22,7 @@ func Conform(t *testing.T, program *sdk.Program, payloads []any, opts ...Option)
 		worker := Start(t, program, opts...)
 		for _, payload := range []string{`[]`, `null`, `"x"`, `{`, ``} {
 			var f *fault.Fault
-			if _, err := worker.Run(t.Context(), payload); !errors.As(err, &f) || f.Kind != fault.InvalidPayload || !f.Permanent {
+			if _, err := worker.Run(t.Context(), payload, Unchecked()); !errors.As(err, &f) || f.Kind != fault.InvalidPayload || !f.Permanent {
 				t.Errorf("payload %s: got %v; want a permanent fault of kind %v", payload, err, fault.InvalidPayload)
 			}
 		}

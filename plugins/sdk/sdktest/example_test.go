@@ -69,10 +69,10 @@ func ExampleStart() {
 	result, err := worker.Run(context.Background(), `{"name": "Ada"}`)
 	fmt.Println(string(result), err)
 	_, err = worker.Run(context.Background(), `{"name": 7}`)
-	fmt.Println(err)
+	fmt.Println(fault.From(err).Kind)
 
 	t.end()
 	// Output:
 	// "hello Ada" <nil>
-	// invalid_payload: payload field "name": want string, got number
+	// invalid_payload
 }

@@ -3,6 +3,8 @@ package sdktest_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +57,46 @@ func TestRunsEndWithTheWorker(t *testing.T) {
 	}
 	if _, err := worker.Stacks(canceled(t)); err == nil {
 		t.Error("a worker that has ended sent its stacks")
+	}
+}
+
+// A payload that breaks the worker's schema gets the answer that a manager gives, unless the test asks for the worker's own.
+func TestPayloadsAreChecked(t *testing.T) {
+	t.Parallel()
+	worker := sdktest.Start(t, sdk.New(sdk.Worker{Name: "greet"}, greet))
+	for payload, part := range map[string]string{`{"name":"Ada","first_name":"x"}`: "first_name", `{}`: "name", `{"name":1}`: "name", `[]`: "object"} {
+		var f *fault.Fault
+		if _, err := worker.Run(t.Context(), payload); !errors.As(err, &f) || f.Kind != fault.InvalidPayload || !f.Permanent || !strings.Contains(f.Message, part) {
+			t.Errorf("%s: got %v, want a permanent fault that names %s", payload, err, part)
+		}
+	}
+	result, err := worker.Run(t.Context(), `{"name":"Ada","first_name":"x"}`, sdktest.Unchecked())
+	if err != nil || string(result) != `"hello Ada"` {
+		t.Errorf("unchecked: got %s, %v", result, err)
+	}
+}
+
+// heard is a *testing.T that keeps what would fail the test.
+type heard struct {
+	recorder
+	errors []string
+}
+
+func (h *heard) Errorf(f string, a ...any) { h.errors = append(h.errors, fmt.Sprintf(f, a...)) }
+
+// A panic that the test did not expect fails it, and the message names the option for one that does.
+func TestPanicNamesItsOption(t *testing.T) {
+	t.Parallel()
+	h := &heard{}
+	worker := sdktest.Start(h, sdk.New(sdk.Worker{Name: "greet"}, func(context.Context, greeting) (string, error) { panic("at the disco") }))
+	_, err := worker.Run(t.Context(), greeting{Name: "Ada"})
+	var f *fault.Fault
+	if !errors.As(err, &f) || f.Kind != fault.Panic {
+		t.Errorf("got %v", err)
+	}
+	h.end()
+	if len(h.errors) != 1 || !strings.Contains(h.errors[0], "sdktest.AnyExit()") {
+		t.Errorf("got %q", h.errors)
 	}
 }
 

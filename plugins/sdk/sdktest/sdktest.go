@@ -5,8 +5,8 @@
 //	result, err := worker.Run(ctx, `{"name": "Ada"}`)
 //
 // It owns the connection and the worker's life from Start to the end of the test, when it drains the worker and fails the
-// test if that does not end well. It starts no process and needs no Redis. Callers are tests of workers, of ours and of
-// others.
+// test if that does not end well. A payload that breaks the worker's schema is refused as a manager would refuse it. It starts
+// no process and needs no Redis. Callers are tests of workers, of ours and of others.
 package sdktest
 
 import (
@@ -24,6 +24,7 @@ import (
 	"github.com/drover-jobs/drover/plugins/sdk"
 	"github.com/drover-jobs/drover/protocol"
 	"github.com/drover-jobs/drover/protocol/drover/worker/v1"
+	"github.com/drover-jobs/drover/protocol/schema"
 )
 
 // Patience bounds every step that the kit takes by itself: start, configure, the drain at the end.
@@ -36,6 +37,7 @@ type Worker struct {
 	conn    *grpc.ClientConn
 	kind    string
 	queue   string
+	schema  *schema.Schema
 	lenient bool
 	exited  chan struct{} // closed when the worker has ended
 	code    int
@@ -83,7 +85,8 @@ func Queue(name string) Option { return func(o *options) { o.config.Queue = name
 // Unconfigured leaves it to the test to call Configure, and then Open.
 func Unconfigured() Option { return func(o *options) { o.unconfigured = true } }
 
-// AnyExit lets the worker end in whatever way, for tests of workers that panic. The default asks for exit code 0.
+// AnyExit lets the worker end in whatever way, for tests of workers that panic, which ends a worker with exit code 2. The
+// default asks for exit code 0.
 func AnyExit() Option { return func(o *options) { o.anyExit = true } }
 
 // Lenient lets the worker report on runs that Begin did not start, for tests that send tasks of their own with Send.
@@ -99,7 +102,12 @@ func Start(t testing.TB, program *sdk.Program, opts ...Option) *Worker {
 	w := launch(t, program)
 	t.Cleanup(func() { w.end(o.anyExit) })
 	w.lenient = o.lenient
-	w.kind = w.Describe().GetName()
+	manifest := w.Describe()
+	w.kind = manifest.GetName()
+	var err error
+	if w.schema, err = schema.Parse(manifest.GetPayloadSchema()); err != nil {
+		t.Fatalf("read what the worker says of itself: %v", err)
+	}
 	if o.config.Queue == "" {
 		o.config.Queue = w.kind
 	}
@@ -197,6 +205,15 @@ func (w *Worker) end(anyExit bool) {
 	<-w.exited
 	w.readers.Wait()
 	if !anyExit && (w.code != 0 || w.exitErr != nil) {
-		w.t.Errorf("the worker ended with exit code %d and error %v; want 0 and none", w.code, w.exitErr)
+		w.t.Errorf("the worker ended with exit code %d and error %v; want 0 and none%s", w.code, w.exitErr, hint(w.code))
 	}
+}
+
+// hint says what an exit code most likely means.
+func hint(code int) string {
+	const afterPanic = 2
+	if code != afterPanic {
+		return ""
+	}
+	return ": a handler panicked; a test that means it to gives sdktest.AnyExit() to Start"
 }
