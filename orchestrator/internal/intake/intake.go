@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -95,11 +96,28 @@ func (in *Intake) Run(ctx context.Context, giveUp <-chan struct{}) error {
 	}
 	running.Wait()
 	stopAnnouncing()
-	helping.Wait()
+	in.awaitHelpers(background(helping.Wait), giveUp)
 	if left > 0 {
 		problems = append(problems, &LeftError{Tasks: left})
 	}
 	return errors.Join(problems...)
+}
+
+// awaitHelpers waits for those who announce and listen. Once the stop has given up on Redis, one whose call hangs is left behind:
+// it ends with the client.
+func (in *Intake) awaitHelpers(ended, giveUp <-chan struct{}) {
+	select {
+	case <-ended:
+		return
+	case <-giveUp:
+	}
+	timer := time.NewTimer(leaveAfter)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+		in.Log.Debug("a connection for wake-ups is left behind")
+	}
 }
 
 // Kick makes the lanes look again, after a change of capacity.
