@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/drover-jobs/drover/console/internal/screen"
@@ -20,8 +21,10 @@ type follower struct {
 	began    time.Time
 	patience time.Duration // 0 is without limit
 	line     *screen.Progress
-	note     string                // what the line says behind the count
+	last     *task.Event           // what the line says behind the count
 	said     map[task.ID]time.Time // when progress was last told in lines
+	wrong    map[task.ID]int       // the last run that was told to have gone wrong
+	looked   bool                  // the past has been asked for
 	worst    Code
 }
 
@@ -29,7 +32,7 @@ type follower struct {
 func followTasks(ctx context.Context, env *Env, ids []task.ID, patience time.Duration) error {
 	f := &follower{
 		env: env, ids: ids, open: make(map[task.ID]bool, len(ids)), began: env.Now(), patience: patience,
-		line: env.progress(), said: map[task.ID]time.Time{},
+		line: env.progress(), said: map[task.ID]time.Time{}, wrong: map[task.ID]int{},
 	}
 	for _, id := range ids {
 		f.open[id] = true
@@ -70,7 +73,10 @@ func (f *follower) run(ctx context.Context) error {
 			if err := f.take(u.update); err != nil {
 				return err
 			}
-		case <-tick.C:
+		case <-tick.C: // by now the subscription is there
+			if err := f.look(own); err != nil {
+				return err
+			}
 		}
 		f.draw()
 	}
@@ -172,57 +178,79 @@ func (f *follower) finish(ctx, own context.Context) error {
 	return fmt.Errorf("wait for %d tasks: %w: the manager ended the subscription early", len(f.open), client.ErrUnavailable)
 }
 
-// leave tells which tasks have not ended, because the time ran out or the caller was interrupted.
+// leave tells which tasks have not ended, because the time ran out or the caller was interrupted: their IDs alone on standard
+// output, the reason and what to do beside it on standard error.
 func (f *follower) leave(ctx context.Context) error {
 	f.line.Clear()
-	code, why := TimeRanOut, errorJSON{Kind: "wait_timeout", Message: fmt.Sprintf("it has not ended within %s and goes on", f.patience)}
+	code, kind := TimeRanOut, "wait_timeout"
 	if ctx.Err() != nil {
-		code, why = Interrupted, errorJSON{Kind: "interrupted", Message: "the wait was interrupted; the task goes on"}
+		code, kind = Interrupted, "interrupted"
 	}
+	var open []string
 	for _, id := range f.ids {
 		if !f.open[id] {
 			continue
 		}
-		if err := f.tellOpen(ctx, id, why); err != nil {
+		shown := screen.Clean(id.String())
+		open = append(open, shown)
+		if err := f.tellOpen(ctx, id, errorJSON{Kind: kind, Message: f.leaveText(code, shown)}); err != nil {
 			return err
 		}
+	}
+	if f.env.JSON || len(open) == 0 {
+		return told(max(f.worst, code))
+	}
+	text, them := f.leaveText(code, open[0]), "it"
+	if len(open) > 1 {
+		text, them = f.leaveManyText(code), "them"
+	}
+	if _, err := fmt.Fprintf(f.env.Err, "drover: %s; drover wait %s waits for %s again\n", text, strings.Join(open, " "), them); err != nil {
+		return err
 	}
 	return told(max(f.worst, code))
 }
 
-// tellOpen prints the ID of a task that goes on: alone on standard output, with the reason beside it on standard error.
-func (f *follower) tellOpen(ctx context.Context, id task.ID, why errorJSON) error {
-	if f.env.JSON {
-		line, err := openJSON(f.current(ctx, id), why)
-		if err != nil {
-			return err
-		}
-		return screen.WriteJSON(f.env.Out, line)
+func (f *follower) leaveText(code Code, id string) string {
+	if code == Interrupted {
+		return fmt.Sprintf("the wait for %s was interrupted; the task goes on", id)
 	}
-	shown := screen.Clean(id.String())
-	if _, err := fmt.Fprintln(f.env.Out, shown); err != nil {
+	return fmt.Sprintf("%s has not ended within %s and goes on", id, f.patience)
+}
+
+func (f *follower) leaveManyText(code Code) string {
+	if code == Interrupted {
+		return fmt.Sprintf("the wait was interrupted; %d of %d tasks have not ended and go on", len(f.open), len(f.ids))
+	}
+	return fmt.Sprintf("%d of %d tasks have not ended within %s and go on", len(f.open), len(f.ids), f.patience)
+}
+
+// tellOpen prints a task that goes on: its ID, or its object.
+func (f *follower) tellOpen(ctx context.Context, id task.ID, why errorJSON) error {
+	if !f.env.JSON {
+		_, err := fmt.Fprintln(f.env.Out, screen.Clean(id.String()))
 		return err
 	}
-	_, err := fmt.Fprintf(f.env.Err, "drover: %s: %s; drover wait %s waits for it again\n", shown, why.Message, shown)
-	return err
+	line, err := openJSON(current(ctx, f.env, id), why)
+	if err != nil {
+		return err
+	}
+	return screen.WriteJSON(f.env.Out, line)
 }
 
 // current is what is known of a task now, at least its ID.
-func (f *follower) current(ctx context.Context, id task.ID) *task.Task {
+func current(ctx context.Context, env *Env, id task.ID) *task.Task {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
 	defer cancel()
-	t, err := f.env.Tasks.Get(ctx, id)
+	t, err := env.Tasks.Get(ctx, id)
 	if err != nil {
 		return &task.Task{ID: id}
 	}
 	return t
 }
 
-// openJSON is a task's object with the reason for leaving as its error.
+// openJSON is a task's object with the reason for leaving beside what is known of the task.
 func openJSON(t *task.Task, why errorJSON) (json.RawMessage, error) {
-	bare := *t
-	bare.Fault = nil
-	object, err := json.Marshal(bare)
+	object, err := json.Marshal(t)
 	if err != nil {
 		return nil, fmt.Errorf("write task %s as JSON: %w", t.ID, err)
 	}
@@ -230,6 +258,6 @@ func openJSON(t *task.Task, why errorJSON) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the reason for leaving task %s as JSON: %w", t.ID, err)
 	}
-	object = append(object[:len(object)-1], `,"error":`...)
+	object = append(object[:len(object)-1], `,"wait":`...)
 	return append(append(object, reason...), '}'), nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -39,12 +40,82 @@ func TestProgress(t *testing.T) {
 	if got := show(true, "wait", "feed-pull:done"); !strings.Contains(got, "\r\x1b[Kfeed-pull:done") || !strings.HasSuffix(got, "\r\x1b[K") || !strings.Contains(got, `[#####---------------] 1/4 a\x1b[2J`) {
 		t.Errorf("on a terminal: %q", got)
 	}
-	want := "feed-pull:running: run 1 began\nfeed-pull:running: run 1 failed (crash); it will be tried again\n"
+	want := "feed-pull:running: run 1 began\nfeed-pull:running: run 1 failed: crash; it will be tried again\n"
 	if got := show(false, "wait", "feed-pull:done"); got != want {
 		t.Errorf("elsewhere: %q, want %q", got, want)
 	}
 	if got := show(true, "wait", "feed-pull:done", "--json"); got != "" {
 		t.Errorf("for a program: %q", got)
+	}
+}
+
+// What goes wrong with a run is said with its reason, in one clean line that fits, and with what comes next.
+func TestRunsThatGoWrong(t *testing.T) {
+	t.Parallel()
+	id := running().ID
+	long := "the server said \x1b[2J " + strings.Repeat("long ", 40)
+	for name, c := range map[string]struct {
+		event task.Event
+		live  bool
+		want  string
+	}{
+		"failed": {
+			task.Event{State: task.Failed, Attempts: 2, Fault: fault.HTTPStatus, Message: "503\nplease wait", RunAt: now().Add(7 * time.Second)}, false,
+			`feed-pull:running: run 2 failed: http_status: 503\nplease wait; it will be tried again in 7.0 s`,
+		},
+		"due":         {task.Event{State: task.Failed, Attempts: 1, Fault: fault.Failed, RunAt: now()}, false, "run 1 failed: failed; it will be tried again now"},
+		"crash":       {task.Event{State: task.Waiting, Attempts: 1, Fault: fault.Crash, Message: "exit code 3"}, false, "its worker died in run 1: exit code 3; it goes back into the queue at once"},
+		"memory":      {task.Event{State: task.Waiting, Attempts: 1, Fault: fault.Memory, Message: "300 MiB"}, false, "its worker was killed in run 1 for its memory: 300 MiB; it goes back"},
+		"timeout":     {task.Event{State: task.Waiting, Attempts: 3, Fault: fault.Timeout, Message: "it ran for 2m"}, false, "run 3 ran out of time: it ran for 2m; it goes back"},
+		"interrupted": {task.Event{State: task.Waiting, Attempts: 1, Fault: fault.Interrupted}, false, "run 1 was interrupted; it goes back into the queue, and that costs it nothing"},
+		"lost":        {task.Event{State: task.Waiting, Attempts: 1, Fault: fault.Lost}, false, "its manager died in run 1; it goes back"},
+		"another":     {task.Event{State: task.Waiting, Attempts: 1, Fault: fault.Protocol}, false, "run 1 was broken off: protocol; it goes back"},
+		"returned":    {task.Event{State: task.Waiting, Attempts: 1}, false, "feed-pull:running: back in the queue\n"},
+		"long":        {task.Event{State: task.Failed, Attempts: 1, Fault: fault.Failed, Message: long}, false, "long long ; it will be tried again"},
+		"on a terminal": {
+			task.Event{State: task.Failed, Attempts: 1, Fault: fault.Failed, Message: long}, true,
+			"\r\x1b[Krun 1 failed: failed: the server said \\x1b[2J long long long long…; it will be tried again\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			con := newConsole(completed())
+			c.event.ID = id
+			con.tasks.events, con.live, con.width = []client.Update{{ID: id, Event: &c.event}}, c.live, 90
+			if _, _, errs := con.run(t.Context(), "wait", "feed-pull:done"); !strings.Contains(errs, c.want) {
+				t.Errorf("got %q, want %q", errs, c.want)
+			}
+		})
+	}
+}
+
+// What went wrong before the subscription could hear of it is said once.
+func TestPastOfATask(t *testing.T) {
+	t.Parallel()
+	failed, again := running(), running()
+	failed.State, failed.Fault, failed.RunAt, failed.Counters.Failures = task.Failed, fault.New(fault.Unreachable, "no route"), now().Add(7*time.Second), 1
+	again.Attempts, again.Fault, again.Counters.Kills = 2, fault.New(fault.Crash, "exit code 3"), 1
+	late := client.Update{ID: failed.ID, Event: &task.Event{ID: failed.ID, State: task.Failed, Attempts: 1, Fault: fault.Unreachable, Message: "no route"}}
+	for name, c := range map[string]struct {
+		task   *task.Task
+		events []client.Update
+		want   string
+	}{
+		"failed":            {failed, nil, "run 1 failed: unreachable: no route; it will be tried again in 7.0 s"},
+		"failed, and heard": {failed, []client.Update{late}, "run 1 failed: unreachable: no route; it will be tried again"},
+		"runs again":        {again, nil, "runs so far: 2 (1 killed): the last failure was crash: exit code 3"},
+		"nothing":           {running(), nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			con := newConsole(c.task)
+			con.tasks.events = c.events
+			code, _, errs := con.run(t.Context(), "wait", "feed-pull:running", "--timeout", "500ms")
+			lines := strings.Count(errs, "\n")
+			if code != command.TimeRanOut || !strings.Contains(errs, c.want) || (c.want == "") != (lines == 1) || lines > 2 {
+				t.Errorf("exit %d, %q, want %q", code, errs, c.want)
+			}
+		})
 	}
 }
 

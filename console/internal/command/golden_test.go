@@ -99,7 +99,7 @@ func TestExitCodes(t *testing.T) {
 		"wait feed-pull:dead feed-pull:running --timeout=20ms": command.TimeRanOut, "wait feed-pull:done --timeout soon": command.Usage,
 		"submit feed-pull url=x --wait=20ms": command.TimeRanOut, "submit feed-pull --wait=": command.Usage, "submit feed-pull --in": command.Usage,
 		"submit feed-pull --in 10": command.Usage, "task feed-pull:dead": command.Done, "cancel feed-pull:done": command.Failed,
-		"queues none": command.Usage, "workers none": command.Usage, "help none": command.Usage, "--help": command.Done, "-h": command.Done,
+		"queues none": command.Usage, "workers none": command.Usage, "help none": command.Usage, "--help": command.Done, "-h": command.Done, "--version": command.Done, "-version": command.Done, "--json --version": command.Done, "status --version": command.Usage,
 		"submit feed-pull --wait -x": command.Usage, "--json": command.Usage, "status --json --json": command.Usage, "status --json=1": command.Usage,
 	} {
 		t.Run(line, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -12,19 +13,25 @@ import (
 const (
 	barColumns = 22
 	tellEvery  = 2 * time.Second // progress in lines, for each task
+	lookAtMost = 16              // tasks whose past is asked for
 )
 
-// tellEvent shows what happens before the end: on the redrawn line where there is one, as lines elsewhere.
+// tellEvent shows what happens before the end: on the redrawn line where there is one, as lines elsewhere. A run that went
+// wrong is a line everywhere.
 func (f *follower) tellEvent(e *task.Event) error {
-	if f.env.JSON {
+	w := wordsOf(e, f.env.Now())
+	if f.env.JSON || w.what == "" {
 		return nil
 	}
-	text := eventText(e)
-	if text == "" {
-		return nil
+	f.last = e
+	wrong := e.Fault != fault.None
+	if wrong && f.wrong[e.ID] >= e.Attempts && e.State == task.Failed {
+		return nil // look has said it
 	}
-	f.note = text
-	if f.line.To != nil && e.State != task.Failed {
+	if wrong {
+		f.wrong[e.ID] = e.Attempts
+	}
+	if f.line.To != nil && !wrong {
 		return nil // draw shows it
 	}
 	now := f.env.Now()
@@ -32,25 +39,65 @@ func (f *follower) tellEvent(e *task.Event) error {
 		return nil
 	}
 	f.said[e.ID] = now
+	return f.say(e.ID, w)
+}
+
+// say writes a line about a task. Where the redrawn line names the only task, the line does not.
+func (f *follower) say(id task.ID, w words) error {
+	head := screen.Clean(id.String()) + ": "
+	columns := 0
+	if f.line.To != nil {
+		if len(f.ids) == 1 {
+			head = ""
+		}
+		columns = max(0, f.env.Width()-screen.Width(head))
+	}
 	f.line.Clear()
-	_, err := fmt.Fprintf(f.env.Err, "%s: %s\n", screen.Clean(e.ID.String()), text)
+	_, err := fmt.Fprintln(f.env.Err, head+w.line(columns))
 	return err
 }
 
-// eventText is an event in words, cleaned; empty for one that says nothing new.
-func eventText(e *task.Event) string {
-	switch {
-	case e.Progress != nil:
-		return progressText(e.Progress)
-	case e.State == task.Failed && e.Fault != fault.None:
-		return fmt.Sprintf("run %d failed (%s); it will be tried again", e.Attempts, e.Fault)
-	case e.State == task.Waiting && e.Attempts > 0:
-		return "back in the queue"
-	case e.State == task.Running:
-		return fmt.Sprintf("run %d began", e.Attempts)
-	default:
-		return ""
+// look asks, once, for the past of the tasks that are still open, and says what went wrong before the subscription could
+// hear of it. What it cannot learn is left out: the subscription says what is wrong with the manager.
+func (f *follower) look(ctx context.Context) error {
+	if f.looked || f.env.JSON {
+		return nil
 	}
+	f.looked = true
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	for _, id := range f.ids[:min(len(f.ids), lookAtMost)] {
+		if !f.open[id] || f.wrong[id] > 0 {
+			continue
+		}
+		t, err := f.env.Tasks.Get(ctx, id)
+		if err != nil {
+			break
+		}
+		if err := f.tellPast(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellPast says what went wrong with a task that has not ended.
+func (f *follower) tellPast(t *task.Task) error {
+	switch {
+	case t.State.Ended():
+		return nil // the subscription brings it
+	case t.State == task.Failed && t.Fault != nil:
+		return f.tellEvent(&task.Event{
+			ID: t.ID, State: task.Failed, Attempts: t.Attempts, Fault: t.Fault.Kind, Message: t.Fault.Message, RunAt: t.RunAt,
+		})
+	case t.Counters == task.Counters{}:
+		return nil
+	}
+	w := words{what: "runs so far: " + attemptsText(t)}
+	if t.Fault != nil {
+		w.why = "the last failure was " + screen.Clean(t.Fault.Error())
+	}
+	return f.say(t.ID, w)
 }
 
 func progressText(p *task.Progress) string {
@@ -74,8 +121,8 @@ func (f *follower) draw() {
 		what = fmt.Sprintf("%d of %d tasks ended", len(f.ids)-len(f.open), len(f.ids))
 	}
 	text := fmt.Sprintf("%s  %s", what, screen.Duration(f.env.Now().Sub(f.began)))
-	if f.note != "" {
-		text += "  " + f.note
+	if f.last != nil {
+		text += "  " + wordsOf(f.last, f.env.Now()).short()
 	}
 	f.line.Draw(text)
 }

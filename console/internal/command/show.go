@@ -60,10 +60,7 @@ func stateText(env *Env, t *task.Task) string {
 }
 
 func inTime(env *Env, t *task.Task) string {
-	if d := t.RunAt.Sub(env.Now()); d > 0 {
-		return "in " + screen.Duration(d)
-	}
-	return "now"
+	return due(t.RunAt, env.Now())
 }
 
 // attemptsText is the number of runs and how the bad ones ended.

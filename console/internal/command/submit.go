@@ -29,7 +29,8 @@ Without --wait it prints the task's ID. The same work submitted while it waits o
 joins the first. --again makes a task of its own.
 
 With --wait it waits until the task has ended, at most as long as it says, and prints the end. When the time runs out, or
-after Ctrl-C, the task goes on; its ID is printed.`,
+after Ctrl-C, the task goes on; its ID is printed. With --json that is the task's object as it is then, error of the last
+failed run included, with "wait":{"kind":"wait_timeout" or "interrupted","message":...} in it.`,
 		Examples: []Example{
 			{`drover submit feed-pull url=https://example.org/feed.xml`, "print the task's ID and go on"},
 			{`drover submit feed-pull url=https://example.org/feed.xml force=true --wait=30s`, "wait for the end, 30 seconds at most"},
@@ -59,11 +60,14 @@ func runSubmit(ctx context.Context, env *Env, args *Args) error {
 	queue := args.Words[0]
 	payload, err := payloadOf(env, args.Words[1:])
 	if err != nil {
-		return err
+		return withWaitHint(args, err)
 	}
 	submitted, err := submit(ctx, env, queue, payload, client.Delay(delay), client.Unique(!args.Has("again")))
 	if err != nil {
 		return withQueueHint(ctx, env, queue, err)
+	}
+	if err := tellJoined(ctx, env, submitted, args); err != nil {
+		return err
 	}
 	if args.Has("wait") {
 		return followTasks(ctx, env, []task.ID{submitted.ID}, patience)
@@ -89,12 +93,20 @@ func showSubmitted(env *Env, s client.Submitted) error {
 	if env.JSON {
 		return screen.WriteJSON(env.Out, submittedJSON{ID: s.ID, Queue: s.ID.Queue, State: s.State, Joined: s.Joined})
 	}
-	if s.Joined {
-		if _, err := fmt.Fprintf(env.Err, "The same work is already %s; this is its ID. --again makes a task of its own.\n", s.State); err != nil {
-			return err
+	_, err := fmt.Fprintln(env.Out, screen.Clean(s.ID.String()))
+	return err
+}
+
+// withWaitHint replaces the error for a word that is no part of a payload when it is the time of a --wait without "=".
+func withWaitHint(args *Args, err error) error {
+	if !args.Has("wait") || args.Text("wait") != "" {
+		return err
+	}
+	for _, word := range args.Words {
+		if d, notTime := time.ParseDuration(word); notTime == nil && d > 0 {
+			return usageError("--wait takes its time behind an equals sign: --wait=%s", word)
 		}
 	}
-	_, err := fmt.Fprintln(env.Out, screen.Clean(s.ID.String()))
 	return err
 }
 

@@ -106,15 +106,48 @@ func TestSubmitJoins(t *testing.T) {
 	}
 }
 
+// Where a joined task is, is said in words that fit its state, and so is what is ignored.
+func TestSubmitJoinsInWords(t *testing.T) {
+	t.Parallel()
+	in := func(state task.State, runAt time.Time, failures int) *task.Task {
+		joined := running()
+		joined.State, joined.RunAt, joined.Counters.Failures = state, runAt, failures
+		return joined
+	}
+	for name, c := range map[string]struct {
+		task *task.Task
+		more string
+		want string
+	}{
+		"running":      {running(), "", "The same work is already running; this is its ID. --again makes a task of its own.\n"},
+		"waiting":      {in(task.Waiting, time.Time{}, 0), "", "The same work is already waiting; this"},
+		"held":         {in(task.Held, time.Time{}, 0), "", "is already waiting for a free worker; this"},
+		"delayed":      {in(task.Waiting, now().Add(time.Hour), 0), "--in 10m", "is already waiting and due in 1h00m, and the new --in 10m is ignored; this"},
+		"failed once":  {in(task.Failed, now().Add(5*time.Second), 1), "", "The same work failed once and will be tried again in 5.0 s; this"},
+		"failed twice": {in(task.Failed, time.Time{}, 2), "", "failed 2 times and will be tried again; this"},
+		"waits":        {running(), "--wait=20ms", "is already running; this waits for it."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, _, errs := newConsole(c.task).run(t.Context(), append([]string{"submit", "feed-pull"}, strings.Fields(c.more)...)...)
+			if !strings.Contains(errs, c.want) {
+				t.Errorf("got %q, want %q", errs, c.want)
+			}
+		})
+	}
+}
+
 // submit --wait --json prints exactly one object, for a good end, a bad end and a wait that is over, and the exit code tells them apart.
 func TestSubmitWaitJSON(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		task *task.Task
 		code command.Code
-		kind string
+		kind string // of the error
+		wait string
 	}{
-		"completed": {completed(), command.Done, ""}, "dead": {dead(), command.Failed, fault.Unreachable.String()}, "running": {running(), command.TimeRanOut, "wait_timeout"},
+		"completed": {completed(), command.Done, "", ""}, "dead": {dead(), command.Failed, fault.Unreachable.String(), ""},
+		"running": {running(), command.TimeRanOut, "", "wait_timeout"}, "failed": {failed(), command.TimeRanOut, fault.Failed.String(), "wait_timeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,6 +156,7 @@ func TestSubmitWaitJSON(t *testing.T) {
 			code, out, errs := con.run(t.Context(), "submit", "feed-pull", "url=x", "--wait=30ms", "--json")
 			var got struct {
 				ID, Queue, State string
+				Wait             struct{ Kind, Message string }
 				Attempts         int
 				Result           json.RawMessage
 				Error            struct{ Kind, Message string }
@@ -133,10 +167,60 @@ func TestSubmitWaitJSON(t *testing.T) {
 				t.Fatalf("%v: %s", err, out)
 			}
 			if code != c.code || errs != "" || got.ID != c.task.ID.String() || got.Queue != "feed-pull" || got.State != c.task.State.String() ||
-				got.Attempts != c.task.Attempts || got.Error.Kind != c.kind || got.QueuedMS == nil || got.RunMS == nil {
+				got.Attempts != c.task.Attempts || got.Error.Kind != c.kind || got.Wait.Kind != c.wait || (c.wait != "") != strings.Contains(got.Wait.Message, got.ID) || got.QueuedMS == nil || got.RunMS == nil {
 				t.Errorf("exit %d, %q: %s", code, errs, out)
 			}
 		})
+	}
+}
+
+// Several tasks that go on are their IDs, once each, and one line with one command that waits for all of them.
+func TestManyTimeOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		interrupt bool
+		code      command.Code
+		says      string
+	}{
+		"time":   {false, command.TimeRanOut, "drover: 2 of 3 tasks have not ended within 20ms and go on; "},
+		"Ctrl-C": {true, command.Interrupted, "have not ended and go on; "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			if c.interrupt {
+				interrupt()
+			}
+			code, out, errs := newConsole(failed(), running(), completed()).
+				run(ctx, "wait", "feed-pull:failed", "feed-pull:done", "feed-pull:running", "--timeout", "20ms")
+			if code != c.code || !strings.HasSuffix("\n"+out, "\nfeed-pull:failed\nfeed-pull:running\n") && !c.interrupt {
+				t.Errorf("exit %d, %q", code, out)
+			}
+			if !strings.Contains(errs, c.says+"drover wait feed-pull:failed ") || !strings.HasSuffix(errs, "feed-pull:running waits for them again\n") || strings.Count(errs, "\n") != 1 {
+				t.Errorf("got %q", errs)
+			}
+		})
+	}
+}
+
+func failed() *task.Task {
+	return &task.Task{
+		ID: task.ID{Queue: "feed-pull", Key: "failed"}, State: task.Failed, Attempts: 1, Counters: task.Counters{Failures: 1},
+		Fault: fault.New(fault.Failed, "not today"), RunAt: now().Add(5 * time.Second),
+	}
+}
+
+// A time behind --wait without an equals sign is answered with how it is written.
+func TestWaitWithoutEquals(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"submit feed-pull url=x --wait 1s", "submit --wait 1s feed-pull url=x", "submit feed-pull --wait 1s"} {
+		if code, _, errs := newConsole().run(t.Context(), strings.Fields(line)...); code != command.Usage || !strings.Contains(errs, "--wait=1s") {
+			t.Errorf("%s: exit %d, %q", line, code, errs)
+		}
+	}
+	if code, _, errs := newConsole().run(t.Context(), "submit", "feed-pull", "1s"); code != command.Usage || !strings.Contains(errs, "not key=value") {
+		t.Errorf("without --wait: exit %d, %q", code, errs)
 	}
 }
 

@@ -48,6 +48,9 @@ func (t *Tree) Parse(words []string) (*Call, error) {
 		return t.parseNoCommand(words)
 	}
 	name := words[at]
+	if asksVersion(name) {
+		name = "version"
+	}
 	cmd := t.Find(name)
 	if cmd == nil {
 		return nil, usageError("no such command: %.60q%s See: drover help", name, orDot(didYouMean(name, t.names())))
@@ -85,7 +88,7 @@ func (t *Tree) parseNoCommand(words []string) (*Call, error) {
 func commandAt(words []string) (int, error) {
 	scratch := &Args{flags: map[string]string{}}
 	for i := 0; i < len(words); {
-		if !looksLikeFlag(words[i]) || words[i] == "--" {
+		if !looksLikeFlag(words[i]) || words[i] == "--" || asksVersion(words[i]) {
 			return i, nil
 		}
 		used, err := scratch.takeFlag(nil, words[i:])
@@ -96,6 +99,9 @@ func commandAt(words []string) (int, error) {
 	}
 	return -1, nil
 }
+
+// asksVersion reports whether a word in a command's place is the flag that other programs have for their version.
+func asksVersion(word string) bool { return word == "--version" || word == "-version" }
 
 // Run runs a call. JSON in env is set from the call, on a copy.
 func (t *Tree) Run(ctx context.Context, env *Env, call *Call) error {

@@ -15,7 +15,8 @@ func waitCommand() *Command {
 line; with --json each is an object on a line of its own.
 
 The exit code is 0 when all completed and 1 when one did not. When the time runs out it is 4, after Ctrl-C it is 130, and the IDs
-of those that have not ended are printed; the tasks go on.`,
+of those that have not ended are printed; the tasks go on. With --json each of these is the task's object as it is then, error of
+the last failed run included, with "wait":{"kind":"wait_timeout" or "interrupted","message":...} in it.`,
 		Examples: []Example{
 			{`drover wait feed-pull:mzxw6ytboi`, "wait as long as it takes"},
 			{`drover wait $(cat ids) --timeout 1m --json`, "the ends of many tasks, a minute at most"},
