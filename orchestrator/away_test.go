@@ -67,10 +67,11 @@ func TestRedisOutOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "it runs", func() error {
-		if got, err := c.Get(t.Context(), s.ID); err != nil || got.State != task.Running {
-			return fmt.Errorf("%+v, %v", got, err)
+		got, err := c.Get(t.Context(), s.ID)
+		if err == nil && got.State != task.Running {
+			err = fmt.Errorf("it is %s", got.State)
 		}
-		return nil
+		return err
 	})
 	admin := redis.NewClient(&redis.Options{Addr: r.Addr()})
 	defer func() { _ = admin.Close() }()
