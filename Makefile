@@ -49,7 +49,7 @@ build: ## build bin/droverd, bin/drover and bin/plugins/*
 	$(BUILD) -o bin/drover ./console/cmd/drover
 	@plugins=$$(go list -e -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' $(PLUGIN_FOLDERS)); \
 	for old in bin/plugins/*; do grep -q "/$${old##*/}$$" <<<"$$plugins" || rm -rf "$$old"; done; \
-	[ -z "$$plugins" ] || { echo "build bin/plugins:" $${plugins//*\/plugins\//}; $(BUILD) -o bin/plugins/ $$plugins; }
+	[ -z "$$plugins" ] || { echo "build bin/plugins:" $$(xargs -n1 basename <<<"$$plugins"); $(BUILD) -o bin/plugins/ $$plugins; }
 
 .PHONY: run
 run: build ## build, then run a manager with configs/dev.yaml (everything embedded) until Ctrl-C
