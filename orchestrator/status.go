@@ -54,7 +54,7 @@ func (s *status) Status(ctx context.Context) (*apiv1.StatusResponse, error) {
 		stats := p.Stats()
 		answer.Queues = append(answer.Queues, s.queue(name, stats, counts))
 		for _, w := range stats.Workers {
-			answer.Workers = append(answer.Workers, workerStatus(name, w, int32(o.queueSettings(name).Slots))) //nolint:gosec // bounded
+			answer.Workers = append(answer.Workers, workerStatus(name, w))
 		}
 	}
 	for _, p := range o.catalog.All() {
@@ -110,7 +110,7 @@ func (s *status) queue(name string, stats pool.Stats, counts map[string]intake.C
 	return q
 }
 
-func workerStatus(queue string, w pool.WorkerStats, slots int32) *apiv1.Worker {
+func workerStatus(queue string, w pool.WorkerStats) *apiv1.Worker {
 	state := "idle"
 	switch {
 	case w.Leaving:
@@ -120,7 +120,7 @@ func workerStatus(queue string, w pool.WorkerStats, slots int32) *apiv1.Worker {
 	}
 	return &apiv1.Worker{
 		Id: w.ID, Queue: queue, Pid: int32(w.PID), State: state, StartedMs: w.Since.UnixMilli(), //nolint:gosec // fits
-		Tasks: w.Tasks, Running: int32(w.Running), Slots: slots, RssBytes: w.RSS, //nolint:gosec // fits
+		Tasks: w.Tasks, Running: int32(w.Running), Slots: int32(w.Slots), RssBytes: w.RSS, //nolint:gosec // fits
 	}
 }
 
