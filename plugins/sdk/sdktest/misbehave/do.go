@@ -42,7 +42,7 @@ func obey(ctx context.Context, in order) (any, error) {
 		return printed(in)
 	case "leak":
 		return leak(ctx, in, pause)
-	case "fork":
+	case "fork", "setsid":
 		return fork(in)
 	default:
 		return misdeed(in)
@@ -61,6 +61,16 @@ func misdeed(in order) (any, error) {
 			return nil, fmt.Errorf("stop the process: %w", err)
 		}
 		return value(in) // somebody woke it with SIGCONT
+	case "close-socket":
+		if err := shutSockets(); err != nil {
+			return nil, err
+		}
+		time.Sleep(time.Duration(in.MS) * time.Millisecond)
+		return value(in)
+	case "garbage":
+		return json.RawMessage("{this is \x00 not JSON"), nil
+	case "large":
+		return string(bytes.Repeat([]byte{'x'}, int(in.Bytes))), nil
 	}
 	return nil, sdk.Permanent(fmt.Errorf("%q is nothing that this worker can do", in.Do))
 }
@@ -132,8 +142,23 @@ func leak(ctx context.Context, in order, pause time.Duration) (any, error) {
 func fork(in order) (any, error) {
 	child := exec.Command("sleep", strconv.FormatFloat(float64(in.MS)/1000, 'f', 3, 64)) //nolint:gosec // a number
 	child.Stdin, child.Stdout, child.Stderr = os.Stdin, os.Stdout, os.Stderr
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: in.Do == "setsid"}
 	if err := child.Start(); err != nil {
 		return nil, fmt.Errorf("start a child: %w", err)
 	}
 	return json.RawMessage(strconv.Itoa(child.Process.Pid)), nil
+}
+
+// shutSockets cuts every connection of the process and makes its listeners deaf.
+func shutSockets() error {
+	numbers, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("list the open files: %w", err)
+	}
+	for _, entry := range numbers {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil {
+			_ = syscall.Shutdown(fd, syscall.SHUT_RDWR) // what is no socket says so, and stays as it is
+		}
+	}
+	return nil
 }

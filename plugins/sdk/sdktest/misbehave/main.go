@@ -11,15 +11,24 @@
 //	{"do": "stop"}                          stop the process, as SIGSTOP does
 //	{"do": "leak", "bytes": 1, "ms": 100}   allocate memory and touch it, hold it that long, and never free it
 //	{"do": "fork", "ms": 60000}             start a child that holds the standard streams and sleeps, then return its pid
+//	{"do": "setsid", "ms": 60000}           the same, in a session of its own
+//	{"do": "close-socket", "ms": 100}       shut down every socket of the process, sleep, not heeding the end, then return the value
+//	{"do": "garbage"}                       return what is not JSON
+//	{"do": "large", "bytes": 5000000}       return a text of that many bytes
 //	{"do": "progress", "ms": 100}           report progress in ten steps over that time, then return the value
 //
+// With "times": N it does so only while the task's attempt is at most N, and later returns the value at once. Two tasks with the
+// same "lock" have the same lock key.
+//
 // With "log": PATH it appends "start ID attempt pid" and "end ID attempt pid" to the file, so that a test can prove what ran
-// how often. "end" means that the handler returned, however.
+// how often. "end" means that the handler returned, however. The ledger is the same for all tasks of a process, with more in it:
+// see ledger.
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -34,21 +43,32 @@ type order struct {
 	Bytes int64           `json:"bytes,omitempty"`
 	Code  int             `json:"code,omitempty" jsonschema:"exit code"`
 	Note  string          `json:"note,omitempty" jsonschema:"text of a failure, a panic or a progress report"`
+	Times int             `json:"times,omitempty" jsonschema:"attempts in which to do so; later ones return the value"`
+	Lock  string          `json:"lock,omitempty" jsonschema:"lock key"`
 	Log   string          `json:"log,omitempty" jsonschema:"file to which the start and the end are appended"`
 }
 
 func main() {
+	book := ledger{path: os.Getenv(envLedger)}
 	sdk.Serve(sdk.Worker{
-		Name: "misbehave", Version: "1.0.0", Description: "does what a worker should not, for tests",
-	}, handle)
+		Name: "misbehave", Version: "1.0.0", Description: "does what a worker should not, for tests", LockKey: []string{"lock"},
+	}, func(ctx context.Context, in order) (any, error) { return handle(ctx, in, book) })
 }
 
-func handle(ctx context.Context, in order) (any, error) {
+func handle(ctx context.Context, in order, book ledger) (any, error) {
 	if err := note(ctx, in.Log, "start"); err != nil {
 		return nil, sdk.Permanent(err)
 	}
+	entry, err := book.begin(ctx, in.Lock)
+	if err != nil {
+		return nil, sdk.Permanent(err)
+	}
+	defer entry.hush()
+	if in.Times > 0 && sdk.Info(ctx).Attempt > in.Times {
+		in.Do = "return"
+	}
 	value, err := obey(ctx, in)
-	if noted := note(ctx, in.Log, "end"); noted != nil {
+	if noted := errors.Join(entry.end(err), note(ctx, in.Log, "end")); noted != nil {
 		return nil, sdk.Permanent(noted)
 	}
 	return value, err
