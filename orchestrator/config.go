@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 )
@@ -21,6 +22,7 @@ const maxConfigSize = 1 << 20
 type Config struct {
 	Manager ManagerConfig
 	Redis   RedisConfig
+	Locks   LocksConfig
 	Plugins map[string]PluginConfig
 	Queues  map[string]QueueConfig
 
@@ -61,6 +63,14 @@ type RedisConfig struct {
 	PasswordFile string
 }
 
+// LocksConfig says where the locks of tasks lie.
+type LocksConfig struct {
+	// Memcached are HOST:PORT or /PATH of memcached servers; none for locks in Redis.
+	Memcached []string
+	// Timeout bounds one call to memcached; half a second when nothing is written.
+	Timeout time.Duration
+}
+
 // PluginConfig is one worker program.
 type PluginConfig struct {
 	// Command is the program and its arguments. It is never given to a shell nor looked up in PATH.
@@ -69,6 +79,22 @@ type PluginConfig struct {
 	Env map[string]string
 	// Options is a JSON object for the program itself; {} when nothing is written.
 	Options json.RawMessage
+	// SHA256 is the sum, in hexadecimal, that the program must have to be started; empty takes any.
+	SHA256 string
+	// User is who its processes run as, by name or number; empty is the manager's own user. It takes a manager that runs as root.
+	User string
+	// Limits are what the kernel holds each process to; nothing written is the manager's own, and no core dumps.
+	Limits ProcessLimits
+}
+
+// ProcessLimits are limits of the kernel for one process (setrlimit(2)); 0 is the manager's own.
+type ProcessLimits struct {
+	OpenFiles uint64
+	Processes uint64 // of the user, not of the worker alone
+	FileSize  settings.Bytes
+	CPU       time.Duration // whole seconds; the process is killed after it
+	// Core is the size of a core dump; 0 for none, because one holds what tasks hold.
+	Core settings.Bytes
 }
 
 // QueueConfig is one queue of this manager.

@@ -23,6 +23,7 @@ func (d *decoder) decode(data []byte) *Config {
 	d.section("", d.document(data), map[string]reader{
 		"manager": func(path string, n *yaml.Node) { d.manager(path, n, &c.Manager) },
 		"redis":   func(path string, n *yaml.Node) { d.redis(path, n, &c.Redis) },
+		"locks":   func(path string, n *yaml.Node) { d.locks(path, n, &c.Locks) },
 		"plugins": func(path string, n *yaml.Node) {
 			for _, e := range d.entries(path, n) {
 				c.Plugins[e.key] = d.plugin(e.path, e.value)
@@ -88,12 +89,19 @@ func (d *decoder) plugin(path string, n *yaml.Node) PluginConfig {
 			}
 		},
 		"options": func(path string, n *yaml.Node) { p.Options = d.options(path, n) },
+		"sha256":  d.into(&p.SHA256, sumsAllowed),
+		"user":    d.into(&p.User, "the name or the number of a user"),
+		"limits":  func(path string, n *yaml.Node) { d.processLimits(path, n, &p.Limits) },
 	})
 	return p
 }
 
 func (d *decoder) command(path string, n *yaml.Node) []string {
-	const allowed = "a list of the program and its arguments, such as [bin/plugins/feed-pull]; no shell reads it"
+	return d.list(path, n, "a list of the program and its arguments, such as [bin/plugins/feed-pull]; no shell reads it")
+}
+
+// list reads a list of texts.
+func (d *decoder) list(path string, n *yaml.Node, allowed string) []string {
 	if n.Kind != yaml.SequenceNode || n.ShortTag() != "!!seq" {
 		value := ""
 		if n.Kind == yaml.ScalarNode {
@@ -102,13 +110,13 @@ func (d *decoder) command(path string, n *yaml.Node) []string {
 		d.add(n, ConfigProblem{Path: path, Value: value, Reason: "is " + describe(n), Allowed: allowed})
 		return nil
 	}
-	command := make([]string, 0, len(n.Content))
+	texts := make([]string, 0, len(n.Content))
 	for _, item := range n.Content {
 		if text, ok := d.text(path, item, allowed); ok {
-			command = append(command, text)
+			texts = append(texts, text)
 		}
 	}
-	return command
+	return texts
 }
 
 func (d *decoder) queue(path string, n *yaml.Node) QueueConfig {

@@ -85,6 +85,6 @@ func markOf(marks map[string]mark, path string) mark {
 		if m, ok := marks[path]; ok || path == "" {
 			return m
 		}
-		path = path[:max(strings.LastIndexByte(path, '.'), 0)]
+		path = path[:max(strings.LastIndexAny(path, ".["), 0)]
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/drover-jobs/drover/orchestrator"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
@@ -21,6 +22,7 @@ manager:
   plugin_socket: /run/p.sock
   drain_timeout: 5s
   log: {format: json, level: warn}
+locks: {memcached: ["10.0.0.1:11211", /run/m.sock], timeout: 300ms}
 redis:
   address: redis://127.0.0.1:6379/3
   username: u
@@ -32,6 +34,9 @@ plugins:
     options: {a: [1, 2.50, 0x10, 12345678901234567890123], b: {c: null, d: true, e: 2020-01-02, f: <&>}}
   plain:
     command: [/bin/plain]
+    sha256: 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+    user: nobody
+    limits: {open_files: 100, processes: 20, file_size: 1GiB, cpu: 10m, core: 1MiB}
 queues:
   q.1: {plugin: echo, max_workers: 2, worker_idle: off, rate: 10/s}
   other: {plugin: plain, slots: "3"}
@@ -59,7 +64,14 @@ func TestParse(t *testing.T) {
 			Command: []string{"./bin/echo", "--n", "3"}, Env: map[string]string{"A": "1", "B": "yes", "C": ""},
 			Options: json.RawMessage(`{"a":[1,2.50,16,12345678901234567890123],"b":{"c":null,"d":true,"e":"2020-01-02","f":"<&>"}}`),
 		},
-		"plain": {Command: []string{"/bin/plain"}, Env: map[string]string{}, Options: json.RawMessage(`{}`)},
+		"plain": {
+			Command: []string{"/bin/plain"}, Env: map[string]string{}, Options: json.RawMessage(`{}`),
+			SHA256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", User: "nobody",
+			Limits: orchestrator.ProcessLimits{OpenFiles: 100, Processes: 20, FileSize: settings.GiB, CPU: 10 * time.Minute, Core: settings.MiB},
+		},
+	}
+	if want := (orchestrator.LocksConfig{Memcached: []string{"10.0.0.1:11211", "/run/m.sock"}, Timeout: 300 * time.Millisecond}); !reflect.DeepEqual(c.Locks, want) {
+		t.Errorf("locks: %+v", c.Locks)
 	}
 	if !reflect.DeepEqual(c.Plugins, wantPlugins) {
 		t.Errorf("plugins: %+v\nwant     %+v", c.Plugins, wantPlugins)
@@ -103,7 +115,7 @@ func TestParseRefuses(t *testing.T) {
 		{"unknown setting", head + "queues:\n  a:\n    plugin: p\n    max-worker: 3", []string{
 			`f:6: queues.a.max-worker: is not a known key; did you mean max_workers?; allowed: buffer, `,
 		}},
-		{"unknown section", head + "queue: {}", []string{`f:3: queue: is not a known key; did you mean queues?; allowed: manager, plugins, queues, redis`}},
+		{"unknown section", head + "queue: {}", []string{`f:3: queue: is not a known key; did you mean queues?; allowed: locks, manager, plugins, queues, redis`}},
 		{"unknown key hides its value", "redis: {embedded: true, passwrd: hunter2}", []string{`f:1: redis.passwrd: is not a known key; did you mean password`}},
 		{"password", "redis:\n  address: redis://h:1\n  password: hunter2", []string{`f:3: redis.password: does not belong into this file; `}},
 		{"address with password", "redis:\n  address: redis://u:hunter2@h:1", []string{`f:2: redis.address: holds a user or password; `}},
@@ -146,6 +158,14 @@ func TestParseRefuses(t *testing.T) {
 		}},
 		{"same socket", "redis: {embedded: true}\nmanager:\n  socket: x\n  plugin_socket: x", []string{`f:4: manager.plugin_socket: "x" is the same as manager.socket`}},
 		{"empty text", "redis: {embedded: true}\nmanager: {state_dir: ''}", []string{`f:2: manager.state_dir: is empty; leave the key out for its default`}},
+		{"locks", head + "locks:\n  memcached: [nohost, \"h:0\", h:1]\n  timeout: 1m\n  tmeout: 1s", []string{
+			`f:4: locks.memcached[0]: "nohost" is not the address of a server; allowed: HOST:PORT`, `f:4: locks.memcached[1]: "h:0" is not the address`,
+			`f:5: locks.timeout: "1m" is out of range; allowed: 10ms to 2s`, `f:6: locks.tmeout: is not a known key; did you mean timeout?`,
+		}},
+		{"program", "redis: {embedded: true}\nplugins:\n  p:\n    command: [./p]\n    sha256: abc\n    user: a b\n    limits: {open_files: 0, cpu: 1500ms, core: x}", []string{
+			`f:5: plugins.p.sha256: "abc" is not a SHA-256`, `f:6: plugins.p.user: "a b" is not a user`, `f:7: plugins.p.limits.core: "x" `, `f:7: plugins.p.limits.cpu: "1.5s" is not a number of whole seconds`,
+			`f:7: plugins.p.limits.open_files: "0" is not a whole number above 0`,
+		}},
 		{"no redis", "", []string{`f: redis: does not say where Redis is; allowed: embedded: true, or address: redis://HOST:6379/0`}},
 		{"two redis", "redis:\n  embedded: true\n  address: redis://h", []string{`f:3: redis.address: is for a Redis at an address, but redis.embedded is true`}},
 		{"user without password", "redis: {address: 'redis://h', username: u}", []string{`f:1: redis.username: "u" has no password`}},

@@ -29,6 +29,7 @@ func (c *Config) check() []ConfigProblem {
 	k := &checker{c: c}
 	k.manager()
 	k.redis()
+	k.locks()
 	for _, name := range sortedKeys(c.Plugins) {
 		k.plugin(name, c.Plugins[name])
 	}
@@ -83,6 +84,7 @@ func (k *checker) plugin(name string, p PluginConfig) {
 	case strings.ContainsRune(strings.Join(p.Command, ""), 0):
 		k.add(at, "", "has a NUL in it", "text without NUL")
 	}
+	k.program(path, p)
 	for _, key := range slices.Sorted(maps.Keys(p.Env)) {
 		at := join(join(path, "env"), key)
 		switch {

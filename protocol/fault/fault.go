@@ -39,6 +39,7 @@ const (
 	TooLarge       Kind = Kind(taskv1.FaultKind_FAULT_KIND_TOO_LARGE)
 	Unavailable    Kind = Kind(taskv1.FaultKind_FAULT_KIND_UNAVAILABLE)
 	Protocol       Kind = Kind(taskv1.FaultKind_FAULT_KIND_PROTOCOL)
+	Skipped        Kind = Kind(taskv1.FaultKind_FAULT_KIND_SKIPPED)
 )
 
 // Bounds of what a fault carries, in bytes. Longer texts are cut.
@@ -52,6 +53,7 @@ var names = map[Kind]string{ //nolint:gochecknoglobals // the list itself; never
 	Timeout: "timeout", Memory: "memory", Crash: "crash", Cancelled: "cancelled", Interrupted: "interrupted", Lost: "lost",
 	Unreachable: "unreachable", Refused: "refused", HTTPStatus: "http_status", WrongContent: "wrong_content",
 	Unreadable: "unreadable", TooLarge: "too_large", Unavailable: "unavailable", Protocol: "protocol",
+	Skipped: "skipped",
 }
 
 // String returns the kind's name as it stands in JSON, such as "unreachable".

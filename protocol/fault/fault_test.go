@@ -23,7 +23,7 @@ func kinds() map[fault.Kind]string {
 		fault.Timeout: "timeout", fault.Memory: "memory", fault.Crash: "crash", fault.Cancelled: "cancelled", fault.Interrupted: "interrupted",
 		fault.Lost: "lost", fault.Unreachable: "unreachable", fault.Refused: "refused", fault.HTTPStatus: "http_status",
 		fault.WrongContent: "wrong_content", fault.Unreadable: "unreadable", fault.TooLarge: "too_large", fault.Unavailable: "unavailable",
-		fault.Protocol: "protocol",
+		fault.Protocol: "protocol", fault.Skipped: "skipped",
 	}
 }
 

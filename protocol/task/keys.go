@@ -12,6 +12,7 @@ const (
 	FieldEnd           = "drover_end"     // the State in which an archived task ended, as its name
 	FieldHolder        = "drover_holder"  // only of an active task: the token of the call that took it
 	FieldSuspect       = "drover_suspect" // "1" for a task that must run alone in a process
+	FieldHistory       = "drover_history" // the last runs that did not end well: see EncodeHistory
 	FieldOrder         = "drover_order"   // only of a waiting task that was given back: its place among those
 )
 

@@ -30,6 +30,7 @@ type Task struct {
 	Queued, Run time.Duration
 	Manager     string // name of the manager that ended or holds it
 	Progress    *Progress
+	History     []Attempt // the last runs that did not end well, the oldest first; at most MaxHistory
 }
 
 // Counters say how often a task did not end well, by who was to blame.
@@ -78,6 +79,7 @@ type taskJSON struct {
 	RunMS     int64           `json:"run_ms"`
 	Manager   string          `json:"manager,omitempty"`
 	Progress  *Progress       `json:"progress,omitempty"`
+	History   []Attempt       `json:"history,omitempty"`
 }
 
 // MarshalJSON writes the stable form: id, queue, state, attempts, result, error, queued_ms, run_ms and the rest.
@@ -87,6 +89,7 @@ func (t Task) MarshalJSON() ([]byte, error) {
 		Payload: t.Payload, Result: t.Result, Error: t.Fault,
 		Submitted: given(t.Submitted), Started: given(t.Started), Ended: given(t.Ended), RunAt: given(t.RunAt),
 		QueuedMS: t.Queued.Milliseconds(), RunMS: t.Run.Milliseconds(), Manager: t.Manager, Progress: t.Progress,
+		History: t.History,
 	})
 }
 
@@ -100,7 +103,7 @@ func (t *Task) UnmarshalJSON(data []byte) error {
 		ID: j.ID, Kind: j.Kind, State: j.State, Attempts: j.Attempts, Counters: j.Counters, Payload: j.Payload, Result: j.Result,
 		Fault: j.Error, Submitted: orZero(j.Submitted), Started: orZero(j.Started), Ended: orZero(j.Ended), RunAt: orZero(j.RunAt),
 		Queued: time.Duration(j.QueuedMS) * time.Millisecond, Run: time.Duration(j.RunMS) * time.Millisecond,
-		Manager: j.Manager, Progress: j.Progress,
+		Manager: j.Manager, Progress: j.Progress, History: j.History,
 	}
 	return nil
 }

@@ -141,7 +141,10 @@ func (s *tasks) Cancel(ctx context.Context, r *apiv1.CancelRequest) (*apiv1.Canc
 }
 
 // control serves the ControlService.
-type control struct{ control Control }
+type control struct {
+	apiv1connect.UnimplementedControlServiceHandler
+	control Control
+}
 
 var _ apiv1connect.ControlServiceHandler = (*control)(nil)
 

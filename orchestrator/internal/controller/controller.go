@@ -112,7 +112,7 @@ func unfit(result []byte) *fault.Fault {
 
 // attempts is how many runs of a job's task have begun.
 func attempts(j *job.Job, o job.Outcome) int {
-	if o.End == job.Cancelled && o.Started.IsZero() {
+	if o.Started.IsZero() && (o.End == job.Cancelled || o.End == job.Succeeded) {
 		return j.Attempt() - 1
 	}
 	return j.Attempt()
@@ -122,6 +122,9 @@ func attempts(j *job.Job, o job.Outcome) int {
 func (c *Controller) describe(j *job.Job, o job.Outcome, q settings.Queue, v *job.Verdict) {
 	if o.End == job.Returned {
 		return // nothing happened to it
+	}
+	if a, ok := attemptOf(j, o, c.Manager); ok {
+		v.History = task.Remember(j.History, a)
 	}
 	v.Event = &task.Event{ID: j.ID, State: v.State, At: o.Ended, Attempts: attempts(j, o), RunAt: v.RetryAt}
 	if o.Fault != nil {
@@ -134,6 +137,7 @@ func (c *Controller) describe(j *job.Job, o job.Outcome, q settings.Queue, v *jo
 	v.Record = &task.Task{
 		ID: j.ID, Kind: j.Kind, State: v.State, Attempts: attempts(j, o), Counters: v.Counters,
 		Result: o.Result, Fault: o.Fault, Submitted: j.Submitted, Started: o.Started, Ended: o.Ended, Manager: c.Manager,
+		History: v.History,
 	}
 	if !o.Started.IsZero() {
 		v.Record.Queued = max(0, o.Started.Sub(j.Pending))

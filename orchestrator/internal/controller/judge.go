@@ -16,7 +16,7 @@ import (
 // nothing, and neither does the death of a process that ran others too: that makes a suspect, which stays one until its
 // next run has shown whose fault it was. A killed task goes back to the head at once, a failed one after its pause.
 func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verdict {
-	v := job.Verdict{Counters: j.Counters}
+	v := job.Verdict{Counters: j.Counters, History: j.History}
 	if o.Fault != nil {
 		v.Reason = o.Fault.Error()
 	}
@@ -27,6 +27,9 @@ func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verd
 		v.Move, v.State = job.Finish, task.Cancelled
 	case job.Returned:
 		v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, j.Suspect
+		if o.Fault != nil && o.Fault.RetryAfter != nil {
+			v.Move, v.RetryAt = job.Defer, o.Ended.Add(pause(o.Fault, 0, q, jitter))
+		}
 	case job.Interrupted:
 		v.Counters.Interruptions++
 		v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, j.Suspect

@@ -6,22 +6,22 @@
 -- ARGV[3] n
 -- ARGV[4] token of this call: only who knows it may settle these tasks
 -- ARGV[5] "1" when a call with this token was made before and its answer was lost: what it took is returned first
--- Returns a flat list, nine values a task: key, msg, pending_since, drover_failures, drover_kills,
--- drover_interruptions, drover_losses, drover_order, drover_suspect; empty where a field is not there.
+-- Returns a flat list, ten values a task: key, msg, pending_since, drover_failures, drover_kills,
+-- drover_interruptions, drover_losses, drover_order, drover_suspect, drover_history; empty where a field is not there.
 -- Nothing new while the queue is paused. An ID whose hash is gone, or is none, is forgotten.
 local out = {}
 local lease = {}
 
 local function give(id)
   local v = redis.pcall("HMGET", ARGV[2] .. id, "msg", "pending_since", "drover_failures", "drover_kills",
-    "drover_interruptions", "drover_losses", "drover_order", "drover_suspect")
+    "drover_interruptions", "drover_losses", "drover_order", "drover_suspect", "drover_history")
   if not v[1] then -- also when the key is no hash
     return false
   end
   lease[#lease + 1] = ARGV[1]
   lease[#lease + 1] = id
   out[#out + 1] = id
-  for i = 1, 8 do
+  for i = 1, 9 do
     out[#out + 1] = v[i] or ""
   end
   return true

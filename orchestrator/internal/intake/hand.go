@@ -18,6 +18,7 @@ type held struct {
 	message  *task.Message // nil when it cannot be read
 	counters task.Counters
 	suspect  bool
+	history  []task.Attempt
 	pending  time.Time
 	received time.Time
 	// before is closed when an earlier run of the same task has been let go; nil when there is none.

@@ -11,7 +11,7 @@ import (
 )
 
 // fieldsPerTask is the stride of dequeue.lua's answer.
-const fieldsPerTask = 9
+const fieldsPerTask = 10
 
 // readHeld reads dequeue.lua's answer for a queue. Tasks whose message cannot be read, or names another task than the one
 // it lies under, have no message.
@@ -28,6 +28,7 @@ func readHeld(queue, holder string, values []string, now time.Time) []*held {
 			}
 		}
 		t.counters = task.Counters{Failures: number(values[3]), Kills: number(values[4]), Interruptions: number(values[5]), Losses: number(values[6])}
+		t.history, _ = task.DecodeHistory([]byte(values[9])) // one that cannot be read is none
 		m, err := task.DecodeMessage([]byte(t.encoded))
 		if err == nil && m.Key == t.key && m.Queue == queue && utf8.ValidString(m.Kind) && utf8.ValidString(m.Key) {
 			t.message = m
@@ -70,6 +71,7 @@ func (t *held) newJob(queue string) *job.Job {
 		j.Submitted, j.Deadline = t.message.Submitted(), t.deadline()
 	}
 	j.Counters, j.Suspect, j.Pending, j.Received = t.counters, t.suspect, t.pending, t.received
+	j.History = t.history
 	return j
 }
 

@@ -4,6 +4,7 @@
 --
 -- KEYS[1] active      KEYS[2] lease      KEYS[3] pending         KEYS[4] retry       KEYS[5] archived
 -- KEYS[6] completed   KEYS[7] processed  KEYS[8] processed:day   KEYS[9] failed      KEYS[10] failed:day
+-- KEYS[11] scheduled
 -- ARGV[1] what the key of a task's hash begins with
 -- ARGV[2] what the key of a record begins with
 -- ARGV[3] channel of events
@@ -15,22 +16,24 @@
 -- then for each task:
 --   key
 --   holder       token of the call that took it
---   move         d done, k kept, r retry, b bury, g give back
+--   move         d done, k kept, r retry, b bury, g give back, s give back with a delay
 --   record       terminal record; empty for none
 --   ttl          seconds that the record is kept
 --   event        encoded events; empty for none
 -- and further, by its move:
 --   d            asynq's uniqueness lock of the task, empty for none
 --   k            the same, asynq message, result, Unix second until which asynq keeps it
---   r            failures, kills, interruptions, losses, asynq message, Unix second at which it is due
---   b            failures, kills, interruptions, losses, asynq message, name of the state in which it ended
---   g            failures, kills, interruptions, losses, its place, "1" when it is a suspect
+--   r            failures, kills, interruptions, losses, history, asynq message, Unix second at which it is due
+--   b            failures, kills, interruptions, losses, history, asynq message, name of the state in which it ended
+--   g            failures, kills, interruptions, losses, history, its place, "1" when it is a suspect
+--   s            failures, kills, interruptions, losses, history, Unix second at which it is due, "1" when it is a suspect
+-- A history is the last runs that did not end well, encoded; empty for none.
 -- A place is a number of 19 digits that grows with the order in which tasks were first taken. Those that are given back
 -- stand at the head of the queue in that order, whatever the order in which they came back. The caller sorts the given
 -- back ones of a call by falling place.
 -- Returns a list with 1 for each task that was moved and 0 for each that was no longer ours.
 -- A key of another type than it must have is an error before anything is moved: the call is repeated until somebody has mended it.
-local types = {"list", "zset", "list", "zset", "zset", "zset", "string", "string", "string", "string"}
+local types = {"list", "zset", "list", "zset", "zset", "zset", "string", "string", "string", "string", "zset"}
 for n, want in ipairs(types) do
   local is = redis.call("TYPE", KEYS[n]).ok
   if is ~= want and is ~= "none" then
@@ -38,7 +41,7 @@ for n, want in ipairs(types) do
   end
 end
 
-local further = {d = 1, k = 4, r = 6, b = 6, g = 6}
+local further = {d = 1, k = 4, r = 7, b = 7, g = 7, s = 7}
 local maxAhead = 1000
 local results, events, freed, back = {}, {}, {}, {}
 local processed, failed, buried = 0, 0, 0
@@ -64,6 +67,18 @@ end
 local function setCounters(task, i)
   redis.call("HSET", task, "drover_failures", ARGV[i], "drover_kills", ARGV[i + 1],
     "drover_interruptions", ARGV[i + 2], "drover_losses", ARGV[i + 3])
+  if ARGV[i + 4] ~= "" then
+    redis.call("HSET", task, "drover_history", ARGV[i + 4])
+  end
+end
+
+local function setSuspect(task, suspect)
+  if suspect == "1" then
+    redis.call("HSET", task, "drover_suspect", "1")
+    redis.call("HDEL", task, "drover_holder")
+  else
+    redis.call("HDEL", task, "drover_holder", "drover_suspect")
+  end
 end
 
 local moves = {}
@@ -85,8 +100,8 @@ end
 function moves.r(id, task, i)
   processed, failed = processed + 1, failed + 1
   setCounters(task, i)
-  redis.call("ZADD", KEYS[4], ARGV[i + 5], id)
-  redis.call("HSET", task, "msg", ARGV[i + 4], "state", "retry")
+  redis.call("ZADD", KEYS[4], ARGV[i + 6], id)
+  redis.call("HSET", task, "msg", ARGV[i + 5], "state", "retry")
   redis.call("HDEL", task, "drover_holder", "drover_suspect")
 end
 
@@ -94,20 +109,22 @@ function moves.b(id, task, i)
   processed, failed, buried = processed + 1, failed + 1, buried + 1
   setCounters(task, i)
   redis.call("ZADD", KEYS[5], ARGV[5], id)
-  redis.call("HSET", task, "msg", ARGV[i + 4], "state", "archived", "drover_end", ARGV[i + 5])
+  redis.call("HSET", task, "msg", ARGV[i + 5], "state", "archived", "drover_end", ARGV[i + 6])
   redis.call("HDEL", task, "drover_holder", "drover_suspect")
 end
 
 function moves.g(id, task, i)
   setCounters(task, i)
-  redis.call("HSET", task, "state", "pending", "pending_since", ARGV[6], "drover_order", ARGV[i + 4])
-  if ARGV[i + 5] == "1" then
-    redis.call("HSET", task, "drover_suspect", "1")
-    redis.call("HDEL", task, "drover_holder")
-  else
-    redis.call("HDEL", task, "drover_holder", "drover_suspect")
-  end
-  back[#back + 1] = {id = id, place = ARGV[i + 4]}
+  redis.call("HSET", task, "state", "pending", "pending_since", ARGV[6], "drover_order", ARGV[i + 5])
+  setSuspect(task, ARGV[i + 6])
+  back[#back + 1] = {id = id, place = ARGV[i + 5]}
+end
+
+function moves.s(id, task, i)
+  setCounters(task, i)
+  redis.call("ZADD", KEYS[11], ARGV[i + 5], id)
+  redis.call("HSET", task, "state", "scheduled")
+  setSuspect(task, ARGV[i + 6])
 end
 
 local function putBack()

@@ -17,6 +17,7 @@ const (
 	moveRetry    = "r"
 	moveBury     = "b"
 	moveGiveBack = "g"
+	moveDefer    = "s"
 )
 
 // settlement is a verdict in the form in which settle.lua takes it.
@@ -25,6 +26,7 @@ type settlement struct {
 	verdict                job.Verdict
 	move                   string
 	message, record, event []byte
+	history                []byte
 	result                 []byte
 	score                  int64 // Unix second: when a retry is due, or until when asynq keeps a finished task
 	unique                 string
@@ -42,6 +44,11 @@ func newSettlement(t *held, v job.Verdict, now time.Time) *settlement {
 		c.move, c.message = moveBury, c.failedMessage(now)
 	case job.GiveBack:
 		c.move = moveGiveBack
+	case job.Defer:
+		c.move, c.score = moveDefer, v.RetryAt.Add(time.Second-1).Unix()
+	}
+	if v.Move != job.Finish {
+		c.history = orNothing(task.EncodeHistory(v.History))
 	}
 	if v.Record != nil && v.KeepFor >= time.Second {
 		c.record = orNothing(task.EncodeRecord(v.Record))
@@ -97,7 +104,7 @@ func orNothing(data []byte, err error) []byte {
 
 // size is about how many bytes it carries.
 func (c *settlement) size() int {
-	return len(c.message) + len(c.record) + len(c.event) + len(c.result)
+	return len(c.message) + len(c.record) + len(c.event) + len(c.result) + len(c.history)
 }
 
 // appendTo appends its values for settle.lua.
@@ -110,14 +117,20 @@ func (c *settlement) appendTo(args []any) []any {
 	case moveKept:
 		return append(args, c.unique, c.message, c.result, c.score)
 	case moveRetry:
-		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.message, c.score)
+		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.history, c.message, c.score)
 	case moveBury:
-		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.message, c.verdict.State.String())
+		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.history, c.message, c.verdict.State.String())
+	case moveDefer:
+		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.history, c.score, c.suspect())
 	default:
-		suspect := ""
-		if c.verdict.Suspect {
-			suspect = "1"
-		}
-		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.task.place, suspect)
+		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.history, c.task.place, c.suspect())
 	}
+}
+
+// suspect is "1" for a task whose next run is one as a suspect.
+func (c *settlement) suspect() string {
+	if c.verdict.Suspect {
+		return "1"
+	}
+	return ""
 }

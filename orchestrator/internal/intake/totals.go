@@ -19,7 +19,7 @@ func (t *totals) add(v job.Verdict) {
 	switch {
 	case v.State.Ended():
 		t.ended.Add(1)
-	case v.Move == job.GiveBack:
+	case v.Move == job.GiveBack || v.Move == job.Defer:
 		t.returned.Add(1)
 	}
 }

@@ -18,16 +18,26 @@ const (
 	ExitMemoryMax     ExitReason = "memory-max"
 	ExitTaskTimeout   ExitReason = "task-timeout"
 	ExitIgnoredCancel ExitReason = "ignored-cancel"
+	ExitLockLost      ExitReason = "lock-lost" // a task in it had lost its lock and did not end in time
 	ExitCrash         ExitReason = "crash"
 	ExitPanic         ExitReason = "panic"
 	ExitFailedStart   ExitReason = "failed-start"
 	ExitScaleDown     ExitReason = "scale-down"
+	ExitBudget        ExitReason = "budget" // a user queue needs what the manager may have
 	ExitOperator      ExitReason = "operator"
 	ExitReload        ExitReason = "reload"
 	ExitReplaced      ExitReason = "replaced-binary"
 	ExitLeft          ExitReason = "left" // by itself, with exit code 0
 	ExitStop          ExitReason = "stop"
 )
+
+// ExitReasons returns every reason.
+func ExitReasons() []ExitReason {
+	return []ExitReason{
+		ExitIdle, ExitLifetime, ExitMaxTasks, ExitMemorySoft, ExitMemoryMax, ExitTaskTimeout, ExitIgnoredCancel, ExitLockLost, ExitCrash, ExitPanic,
+		ExitFailedStart, ExitScaleDown, ExitBudget, ExitOperator, ExitReload, ExitReplaced, ExitLeft, ExitStop,
+	}
+}
 
 // Blames reports whether the reason is the fault of a task that was running in the process at its end. A panic is not: the
 // task that caused it has reported its own end by then.
@@ -49,6 +59,8 @@ type Exit struct {
 	Signal syscall.Signal // 0 when none
 	Age    time.Duration
 	Tail   []string // the last lines it wrote
+	RSS    int64    // bytes of memory of its process tree when that was last seen; 0 when it never was
+	Limit  int64    // bytes of memory_max or memory_soft when it ended for that; 0 otherwise
 	Note   string   // what there is to say besides, such as the memory that it had; may be empty
 }
 

@@ -20,6 +20,8 @@ type Job struct {
 	Counters task.Counters // as they were when it was taken
 	// Submitted is when the client handed it over; zero for clients that do not say.
 	Submitted time.Time
+	// History is its last runs that did not end well, the oldest first.
+	History []task.Attempt
 	// Pending is since when it could have been taken; Received is when it was.
 	Pending, Received time.Time
 	// Suspect is true for a task that was in a process with others when that died: this time it runs alone in one, so that

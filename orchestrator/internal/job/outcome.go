@@ -17,7 +17,7 @@ const (
 	Killed                     // the process died or was killed, and this job is to blame, or may be: see Outcome.Suspect
 	Interrupted                // the run was stopped and nobody is to blame
 	Cancelled                  // stopped on request
-	Returned                   // never began
+	Returned                   // never began; with a pause before it comes back when the fault asks for one
 )
 
 // Outcome is what came of a job in this process.
@@ -32,6 +32,8 @@ type Outcome struct {
 	// Suspect is true for a job that was killed with others in its process, of which nobody knows which brought it down. It
 	// costs the task nothing, and the task's next run is one as a suspect.
 	Suspect bool
+	// Exit is the end of the process that the run ended with; nil when the process went on, or there was none.
+	Exit *Exit
 }
 
 // Move is where in Redis a job goes.
@@ -43,16 +45,18 @@ const (
 	Retry                    // back into the queue at RetryAt
 	Bury                     // among the dead letters
 	GiveBack                 // to the head of the queue
+	Defer                    // back into the queue at RetryAt, at no cost
 )
 
 // Verdict is what becomes of a job. The controller decides it, intake carries it out.
 type Verdict struct {
 	Move     Move
-	State    task.State    // the task's state afterwards
-	Counters task.Counters // as they are from now on
-	Suspect  bool          // whether the next run is one as a suspect
-	RetryAt  time.Time     // for Retry
-	Reason   string        // for people: the last error; empty when there is none
+	State    task.State     // the task's state afterwards
+	Counters task.Counters  // as they are from now on
+	Suspect  bool           // whether the next run is one as a suspect
+	RetryAt  time.Time      // for Retry and Defer
+	History  []task.Attempt // as it is from now on
+	Reason   string         // for people: the last error; empty when there is none
 	// Record is the terminal record; nil when the task has not ended. It is kept for KeepFor; not at all when that is 0.
 	Record  *task.Task
 	KeepFor time.Duration

@@ -113,7 +113,7 @@ func said(lines []string) string {
 // outcomeOf says what the end of its process, with a number of jobs in it, means for one of them. With blame, one of them
 // brought it down; when there are several, nobody knows which.
 func outcomeOf(u job.Unfinished, exit job.Exit, blame bool, jobs int) job.Outcome {
-	o := job.Outcome{Started: u.Started, Ended: time.Now(), Worker: exit.Worker, End: job.Interrupted}
+	o := job.Outcome{Started: u.Started, Ended: time.Now(), Worker: exit.Worker, End: job.Interrupted, Exit: &exit}
 	ran := o.Ended.Sub(u.Started).Round(time.Millisecond)
 	switch {
 	case u.Cancelled && u.Guilty:

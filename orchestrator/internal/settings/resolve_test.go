@@ -40,7 +40,7 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("%s: range and kind disagree: %+v", key, s)
 		}
 	}
-	for scope, want := range map[settings.Scope]int{settings.ScopeQueue: 19, settings.ScopeManager: 2} {
+	for scope, want := range map[settings.Scope]int{settings.ScopeQueue: 20, settings.ScopeManager: 4} {
 		if got := len(settings.Names(scope)); got != want {
 			t.Errorf("%s has %d settings, want %d", scope, got, want)
 		}
@@ -105,7 +105,7 @@ func TestResolveLayers(t *testing.T) {
 		TaskTimeout: time.Minute, KillGrace: 10 * time.Second,
 		MaxFailures: 5, MaxKills: 3, RetryBackoff: 5 * time.Second, RetryBackoffMax: time.Hour,
 		Rate: settings.Rate{Tasks: 600, Per: time.Minute}, Retention: time.Hour,
-		LockPolicy: settings.LockJoin, Priority: settings.PrioritySystem,
+		LockPolicy: settings.LockJoin, LockMissing: settings.LockMissingWait, Priority: settings.PrioritySystem,
 	}
 	if q != want {
 		t.Errorf("got  %+v\nwant %+v", q, want)

@@ -38,6 +38,12 @@ func managerFields() []field[Manager] {
 			"How long a worker process may take from its start until it is ready for tasks."),
 			bounds[time.Duration]{100 * time.Millisecond, 10 * time.Minute, 10 * time.Second},
 			func(m *Manager) *time.Duration { return &m.StartTimeout }),
+		count(row("max_processes", EffectNow, "no limit",
+			"The most worker processes of all queues together. What a user queue waits for, a system queue does not get."),
+			bounds[int]{1, 4096, 0}, func(m *Manager) *int { return &m.MaxProcesses }),
+		size(row("max_memory", EffectNow, "no limit",
+			"Memory (RSS) of all worker processes together above which no more are started, and system queues give way to user queues."),
+			bounds[Bytes]{16 * MiB, 16384 * GiB, 0}, func(m *Manager) *Bytes { return &m.MaxMemory }),
 	}
 }
 
@@ -135,6 +141,9 @@ func policyFields() []field[Queue] {
 		choice(queueRow("lock_policy", EffectNextTask, "",
 			"What happens to a task whose lock another holds: join ends with the holder's result, return tries later, skip ends it without running."),
 			[]LockPolicy{LockJoin, LockReturn, LockSkip}, func(q *Queue) *LockPolicy { return &q.LockPolicy }),
+		choice(queueRow("lock_missing", EffectNextTask, "",
+			"What happens to a task that needs a lock while the store of locks does not answer: wait keeps it until it does, run runs it without."),
+			[]LockMissing{LockMissingWait, LockMissingRun}, func(q *Queue) *LockMissing { return &q.LockMissing }),
 		choice(queueRow("priority", EffectNow, "",
 			"user: people wait for these tasks. system: never takes what a user queue waits for."),
 			[]Priority{PriorityUser, PrioritySystem}, func(q *Queue) *Priority { return &q.Priority }),

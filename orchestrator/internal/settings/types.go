@@ -18,6 +18,17 @@ const (
 	LockSkip LockPolicy = "skip"
 )
 
+// LockMissing says what a task does that needs a lock while the store of locks does not answer.
+type LockMissing string
+
+// The ways to do without a store of locks.
+const (
+	// LockMissingWait keeps tasks until the store answers.
+	LockMissingWait LockMissing = "wait"
+	// LockMissingRun runs tasks without a lock.
+	LockMissingRun LockMissing = "run"
+)
+
 // Priority says whether people wait for a queue's tasks.
 type Priority string
 
@@ -57,7 +68,9 @@ type Queue struct {
 	Rate       Rate
 	Retention  time.Duration
 	LockPolicy LockPolicy
-	Priority   Priority
+	// LockMissing is what tasks do while the store of locks does not answer.
+	LockMissing LockMissing
+	Priority    Priority
 }
 
 // Capacity is the number of tasks that the queue may hold in this manager, running and buffered together.
@@ -69,6 +82,9 @@ func (q Queue) Capacity() int {
 type Manager struct {
 	DrainTimeout time.Duration
 	StartTimeout time.Duration
+	// MaxProcesses and MaxMemory are the budget of all queues together; 0 for none.
+	MaxProcesses int
+	MaxMemory    Bytes
 }
 
 // Snapshot is all settings at one moment. It is shared by everybody who reads it: nobody may change it.

@@ -25,7 +25,7 @@ import (
 //
 // Returns an empty list when there is no such task; a list of one, the record, when it has ended; otherwise the fields
 // msg, state, pending_since, failures, kills, interruptions, losses, end and result of its hash, nil where there is
-// none, and the Unix second at which it is due.
+// none, the Unix second at which it is due, and the history.
 //
 //nolint:gochecknoglobals // compiled once; never written
 var peekScript = redis.NewScript(`
@@ -44,11 +44,12 @@ if seen[2] == 'scheduled' then
 elseif seen[2] == 'retry' then
 	seen[10] = redis.call('ZSCORE', KEYS[4], ARGV[1])
 end
+seen[11] = redis.call('HGET', KEYS[2], '` + task.FieldHistory + `')
 return seen
 `)
 
 // peekFields is the length of peekScript's answer for a task that has no record.
-const peekFields = 10
+const peekFields = 11
 
 // The states of asynq.
 const (
@@ -175,6 +176,7 @@ func seeHash(id task.ID, message *task.Message, values []any) *task.Task {
 		t.Payload = nil
 	}
 	t.Attempts = max(int(message.Retried), t.Counters.Failures+t.Counters.Kills+t.Counters.Interruptions+t.Counters.Losses)
+	t.History, _ = task.DecodeHistory([]byte(text(values[10]))) // one that cannot be read is none
 	if message.ErrorMsg != "" {
 		t.Fault = readFault(message.ErrorMsg)
 	}

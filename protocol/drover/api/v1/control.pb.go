@@ -7,6 +7,7 @@
 package apiv1
 
 import (
+	v1 "github.com/drover-jobs/drover/protocol/drover/task/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -238,9 +239,15 @@ type Queue struct {
 	Workers    int64 `protobuf:"varint,11,opt,name=workers,proto3" json:"workers,omitempty"`
 	MaxWorkers int64 `protobuf:"varint,12,opt,name=max_workers,json=maxWorkers,proto3" json:"max_workers,omitempty"`
 	// Since the manager's start.
-	Completed     uint64 `protobuf:"varint,13,opt,name=completed,proto3" json:"completed,omitempty"`
-	Failed        uint64 `protobuf:"varint,14,opt,name=failed,proto3" json:"failed,omitempty"`
-	Killed        uint64 `protobuf:"varint,15,opt,name=killed,proto3" json:"killed,omitempty"`
+	Completed uint64 `protobuf:"varint,13,opt,name=completed,proto3" json:"completed,omitempty"`
+	Failed    uint64 `protobuf:"varint,14,opt,name=failed,proto3" json:"failed,omitempty"`
+	Killed    uint64 `protobuf:"varint,15,opt,name=killed,proto3" json:"killed,omitempty"`
+	// Ends of worker processes by reason, such as "idle" or "memory-max".
+	Exits map[string]uint64 `protobuf:"bytes,16,rep,name=exits,proto3" json:"exits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// The queue's priority: "user" or "system".
+	Priority string `protobuf:"bytes,17,opt,name=priority,proto3" json:"priority,omitempty"`
+	// Tasks that wait for a lock in this manager.
+	LockWaiting   int64 `protobuf:"varint,18,opt,name=lock_waiting,json=lockWaiting,proto3" json:"lock_waiting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -380,18 +387,47 @@ func (x *Queue) GetKilled() uint64 {
 	return 0
 }
 
+func (x *Queue) GetExits() map[string]uint64 {
+	if x != nil {
+		return x.Exits
+	}
+	return nil
+}
+
+func (x *Queue) GetPriority() string {
+	if x != nil {
+		return x.Priority
+	}
+	return ""
+}
+
+func (x *Queue) GetLockWaiting() int64 {
+	if x != nil {
+		return x.LockWaiting
+	}
+	return 0
+}
+
 type Worker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	Queue string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
 	Pid   int32                  `protobuf:"varint,3,opt,name=pid,proto3" json:"pid,omitempty"`
 	// "starting", "idle", "busy", "draining"
-	State         string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
-	StartedMs     int64  `protobuf:"varint,5,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
-	Tasks         uint64 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
-	Running       int32  `protobuf:"varint,7,opt,name=running,proto3" json:"running,omitempty"`
-	Slots         int32  `protobuf:"varint,8,opt,name=slots,proto3" json:"slots,omitempty"`
-	RssBytes      int64  `protobuf:"varint,9,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"`
+	State     string `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"`
+	StartedMs int64  `protobuf:"varint,5,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
+	Tasks     uint64 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Running   int32  `protobuf:"varint,7,opt,name=running,proto3" json:"running,omitempty"`
+	Slots     int32  `protobuf:"varint,8,opt,name=slots,proto3" json:"slots,omitempty"`
+	RssBytes  int64  `protobuf:"varint,9,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"`
+	// The memory_max that holds for it; 0 for none.
+	MemoryMaxBytes int64 `protobuf:"varint,10,opt,name=memory_max_bytes,json=memoryMaxBytes,proto3" json:"memory_max_bytes,omitempty"`
+	// The tasks that run in it.
+	TaskIds []string `protobuf:"bytes,11,rep,name=task_ids,json=taskIds,proto3" json:"task_ids,omitempty"`
+	// Why it leaves; empty while it stays.
+	Leaving string `protobuf:"bytes,12,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	// True while its process is stopped by a signal.
+	Frozen        bool `protobuf:"varint,13,opt,name=frozen,proto3" json:"frozen,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -489,6 +525,34 @@ func (x *Worker) GetRssBytes() int64 {
 	return 0
 }
 
+func (x *Worker) GetMemoryMaxBytes() int64 {
+	if x != nil {
+		return x.MemoryMaxBytes
+	}
+	return 0
+}
+
+func (x *Worker) GetTaskIds() []string {
+	if x != nil {
+		return x.TaskIds
+	}
+	return nil
+}
+
+func (x *Worker) GetLeaving() string {
+	if x != nil {
+		return x.Leaving
+	}
+	return ""
+}
+
+func (x *Worker) GetFrozen() bool {
+	if x != nil {
+		return x.Frozen
+	}
+	return false
+}
+
 type Plugin struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -499,6 +563,10 @@ type Plugin struct {
 	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
 	// JSON Schema of the payload.
 	PayloadSchema string `protobuf:"bytes,6,opt,name=payload_schema,json=payloadSchema,proto3" json:"payload_schema,omitempty"`
+	// SHA-256 of the program that runs now, in hexadecimal; empty when unknown.
+	Sha256 string `protobuf:"bytes,7,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// Why a newer program on disk is not used; empty when there is none.
+	Refused       string `protobuf:"bytes,8,opt,name=refused,proto3" json:"refused,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -575,11 +643,2610 @@ func (x *Plugin) GetPayloadSchema() string {
 	return ""
 }
 
+func (x *Plugin) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *Plugin) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
+type ExplainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Queue         string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainRequest) Reset() {
+	*x = ExplainRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainRequest) ProtoMessage() {}
+
+func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
+func (*ExplainRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ExplainRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+type ExplainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the queue's number of workers was decided from last, and the decision.
+	Now *Decision `protobuf:"bytes,1,opt,name=now,proto3" json:"now,omitempty"`
+	// Earlier decisions that changed something, the latest first.
+	Before []*Decision `protobuf:"bytes,2,rep,name=before,proto3" json:"before,omitempty"`
+	// What keeps the queue from doing more now, in words: buffer, workers, lock, rate, budget, circuit, paused, broker. The
+	// first is the most important; empty when nothing does.
+	Limits        []string `protobuf:"bytes,3,rep,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExplainResponse) Reset() {
+	*x = ExplainResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExplainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExplainResponse) ProtoMessage() {}
+
+func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
+func (*ExplainResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ExplainResponse) GetNow() *Decision {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetBefore() []*Decision {
+	if x != nil {
+		return x.Before
+	}
+	return nil
+}
+
+func (x *ExplainResponse) GetLimits() []string {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// Decision is one about the number of workers.
+type Decision struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	AtMs   int64                  `protobuf:"varint,1,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	Start  int32                  `protobuf:"varint,2,opt,name=start,proto3" json:"start,omitempty"`
+	Stop   int32                  `protobuf:"varint,3,opt,name=stop,proto3" json:"stop,omitempty"`
+	Reason string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What it was decided from.
+	Ready         int32 `protobuf:"varint,5,opt,name=ready,proto3" json:"ready,omitempty"`
+	Starting      int32 `protobuf:"varint,6,opt,name=starting,proto3" json:"starting,omitempty"`
+	Leaving       int32 `protobuf:"varint,7,opt,name=leaving,proto3" json:"leaving,omitempty"`
+	Waiting       int32 `protobuf:"varint,8,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Running       int32 `protobuf:"varint,9,opt,name=running,proto3" json:"running,omitempty"`
+	Capacity      int32 `protobuf:"varint,10,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	MeanRunUs     int64 `protobuf:"varint,11,opt,name=mean_run_us,json=meanRunUs,proto3" json:"mean_run_us,omitempty"`
+	StartCostUs   int64 `protobuf:"varint,12,opt,name=start_cost_us,json=startCostUs,proto3" json:"start_cost_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Decision) Reset() {
+	*x = Decision{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Decision) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Decision) ProtoMessage() {}
+
+func (x *Decision) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Decision.ProtoReflect.Descriptor instead.
+func (*Decision) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Decision) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *Decision) GetStart() int32 {
+	if x != nil {
+		return x.Start
+	}
+	return 0
+}
+
+func (x *Decision) GetStop() int32 {
+	if x != nil {
+		return x.Stop
+	}
+	return 0
+}
+
+func (x *Decision) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Decision) GetReady() int32 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *Decision) GetStarting() int32 {
+	if x != nil {
+		return x.Starting
+	}
+	return 0
+}
+
+func (x *Decision) GetLeaving() int32 {
+	if x != nil {
+		return x.Leaving
+	}
+	return 0
+}
+
+func (x *Decision) GetWaiting() int32 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Decision) GetRunning() int32 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *Decision) GetCapacity() int32 {
+	if x != nil {
+		return x.Capacity
+	}
+	return 0
+}
+
+func (x *Decision) GetMeanRunUs() int64 {
+	if x != nil {
+		return x.MeanRunUs
+	}
+	return 0
+}
+
+func (x *Decision) GetStartCostUs() int64 {
+	if x != nil {
+		return x.StartCostUs
+	}
+	return 0
+}
+
+type LocksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocksRequest) Reset() {
+	*x = LocksRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocksRequest) ProtoMessage() {}
+
+func (x *LocksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocksRequest.ProtoReflect.Descriptor instead.
+func (*LocksRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{9}
+}
+
+type LocksResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Held    []*Lock                `protobuf:"bytes,1,rep,name=held,proto3" json:"held,omitempty"`
+	Waiting []*Lock                `protobuf:"bytes,2,rep,name=waiting,proto3" json:"waiting,omitempty"`
+	// Where locks lie: "redis" or "memcached", with the addresses.
+	Store string `protobuf:"bytes,3,opt,name=store,proto3" json:"store,omitempty"`
+	// Empty while the store answers.
+	StoreError    string `protobuf:"bytes,4,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocksResponse) Reset() {
+	*x = LocksResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocksResponse) ProtoMessage() {}
+
+func (x *LocksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocksResponse.ProtoReflect.Descriptor instead.
+func (*LocksResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *LocksResponse) GetHeld() []*Lock {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+func (x *LocksResponse) GetWaiting() []*Lock {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+func (x *LocksResponse) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+func (x *LocksResponse) GetStoreError() string {
+	if x != nil {
+		return x.StoreError
+	}
+	return ""
+}
+
+// Lock is one lock that a task of this manager has or waits for.
+type Lock struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Key    string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Queue  string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	TaskId string                 `protobuf:"bytes,3,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	// Since when it has the lock, or waits for it.
+	SinceMs int64 `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	// Until when the lock is believed in unless it is renewed; 0 for one that is waited for.
+	UntilMs int64 `protobuf:"varint,5,opt,name=until_ms,json=untilMs,proto3" json:"until_ms,omitempty"`
+	// Who has it, as far as that is known.
+	HolderTaskId  string `protobuf:"bytes,6,opt,name=holder_task_id,json=holderTaskId,proto3" json:"holder_task_id,omitempty"`
+	HolderManager string `protobuf:"bytes,7,opt,name=holder_manager,json=holderManager,proto3" json:"holder_manager,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lock) Reset() {
+	*x = Lock{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lock) ProtoMessage() {}
+
+func (x *Lock) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lock.ProtoReflect.Descriptor instead.
+func (*Lock) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Lock) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Lock) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *Lock) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
+}
+
+func (x *Lock) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *Lock) GetUntilMs() int64 {
+	if x != nil {
+		return x.UntilMs
+	}
+	return 0
+}
+
+func (x *Lock) GetHolderTaskId() string {
+	if x != nil {
+		return x.HolderTaskId
+	}
+	return ""
+}
+
+func (x *Lock) GetHolderManager() string {
+	if x != nil {
+		return x.HolderManager
+	}
+	return ""
+}
+
+type ListTasksRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Queue string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// Waiting, held or running (all that managers have taken), failed, dead, quarantined, completed.
+	State v1.State `protobuf:"varint,2,opt,name=state,proto3,enum=drover.task.v1.State" json:"state,omitempty"`
+	// At most this many; 0 is 100, and 1000 the most.
+	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Where to go on; from the answer before.
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only dead letters that died for this; unspecified for all.
+	FaultKind     v1.FaultKind `protobuf:"varint,5,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTasksRequest) Reset() {
+	*x = ListTasksRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTasksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTasksRequest) ProtoMessage() {}
+
+func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
+func (*ListTasksRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListTasksRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *ListTasksRequest) GetState() v1.State {
+	if x != nil {
+		return x.State
+	}
+	return v1.State(0)
+}
+
+func (x *ListTasksRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListTasksRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListTasksRequest) GetFaultKind() v1.FaultKind {
+	if x != nil {
+		return x.FaultKind
+	}
+	return v1.FaultKind(0)
+}
+
+type ListTasksResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Tasks []*v1.Task             `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// Empty when there are no more.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// How many there are in that state; -1 when unknown.
+	Total         int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListTasksResponse) Reset() {
+	*x = ListTasksResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListTasksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListTasksResponse) ProtoMessage() {}
+
+func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
+func (*ListTasksResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ListTasksResponse) GetTasks() []*v1.Task {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *ListTasksResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListTasksResponse) GetTotal() int64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+// TaskSelection names tasks, or all dead letters of a queue.
+type TaskSelection struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
+	// All dead and quarantined tasks of this queue; empty for none.
+	DeadOfQueue string `protobuf:"bytes,2,opt,name=dead_of_queue,json=deadOfQueue,proto3" json:"dead_of_queue,omitempty"`
+	// Of these only the ones that died for this; unspecified for all.
+	FaultKind     v1.FaultKind `protobuf:"varint,3,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskSelection) Reset() {
+	*x = TaskSelection{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskSelection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskSelection) ProtoMessage() {}
+
+func (x *TaskSelection) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskSelection.ProtoReflect.Descriptor instead.
+func (*TaskSelection) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *TaskSelection) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
+}
+
+func (x *TaskSelection) GetDeadOfQueue() string {
+	if x != nil {
+		return x.DeadOfQueue
+	}
+	return ""
+}
+
+func (x *TaskSelection) GetFaultKind() v1.FaultKind {
+	if x != nil {
+		return x.FaultKind
+	}
+	return v1.FaultKind(0)
+}
+
+// TaskChange is what became of one task.
+type TaskChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The state afterwards.
+	State v1.State `protobuf:"varint,2,opt,name=state,proto3,enum=drover.task.v1.State" json:"state,omitempty"`
+	// Why nothing was changed; empty when it was.
+	Refused       string `protobuf:"bytes,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskChange) Reset() {
+	*x = TaskChange{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskChange) ProtoMessage() {}
+
+func (x *TaskChange) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskChange.ProtoReflect.Descriptor instead.
+func (*TaskChange) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *TaskChange) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *TaskChange) GetState() v1.State {
+	if x != nil {
+		return x.State
+	}
+	return v1.State(0)
+}
+
+func (x *TaskChange) GetRefused() string {
+	if x != nil {
+		return x.Refused
+	}
+	return ""
+}
+
+type RetryTasksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tasks         *TaskSelection         `protobuf:"bytes,1,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryTasksRequest) Reset() {
+	*x = RetryTasksRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryTasksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryTasksRequest) ProtoMessage() {}
+
+func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryTasksRequest.ProtoReflect.Descriptor instead.
+func (*RetryTasksRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RetryTasksRequest) GetTasks() *TaskSelection {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+type RetryTasksResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each ID that was named; for a queue only those that were refused.
+	Changes []*TaskChange `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	// How many were changed.
+	Changed       int64 `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryTasksResponse) Reset() {
+	*x = RetryTasksResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryTasksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryTasksResponse) ProtoMessage() {}
+
+func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryTasksResponse.ProtoReflect.Descriptor instead.
+func (*RetryTasksResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RetryTasksResponse) GetChanges() []*TaskChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *RetryTasksResponse) GetChanged() int64 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+type DropTasksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tasks         *TaskSelection         `protobuf:"bytes,1,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropTasksRequest) Reset() {
+	*x = DropTasksRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropTasksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropTasksRequest) ProtoMessage() {}
+
+func (x *DropTasksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropTasksRequest.ProtoReflect.Descriptor instead.
+func (*DropTasksRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DropTasksRequest) GetTasks() *TaskSelection {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+type DropTasksResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Changes       []*TaskChange          `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	Changed       int64                  `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DropTasksResponse) Reset() {
+	*x = DropTasksResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DropTasksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DropTasksResponse) ProtoMessage() {}
+
+func (x *DropTasksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DropTasksResponse.ProtoReflect.Descriptor instead.
+func (*DropTasksResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DropTasksResponse) GetChanges() []*TaskChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *DropTasksResponse) GetChanged() int64 {
+	if x != nil {
+		return x.Changed
+	}
+	return 0
+}
+
+type PauseRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Queue string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// True pauses the queue in this manager only, which works while the broker is away.
+	Here          bool `protobuf:"varint,2,opt,name=here,proto3" json:"here,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseRequest) Reset() {
+	*x = PauseRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseRequest) ProtoMessage() {}
+
+func (x *PauseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
+func (*PauseRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *PauseRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *PauseRequest) GetHere() bool {
+	if x != nil {
+		return x.Here
+	}
+	return false
+}
+
+type PauseResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseResponse) Reset() {
+	*x = PauseResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseResponse) ProtoMessage() {}
+
+func (x *PauseResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
+func (*PauseResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{21}
+}
+
+type ResumeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Queue         string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeRequest) Reset() {
+	*x = ResumeRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeRequest) ProtoMessage() {}
+
+func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
+func (*ResumeRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ResumeRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+type ResumeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeResponse) Reset() {
+	*x = ResumeResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeResponse) ProtoMessage() {}
+
+func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
+func (*ResumeResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{23}
+}
+
+type RestartRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A queue's name or a worker's number.
+	Queue         string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	Worker        uint64 `protobuf:"varint,2,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartRequest) Reset() {
+	*x = RestartRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartRequest) ProtoMessage() {}
+
+func (x *RestartRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
+func (*RestartRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *RestartRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *RestartRequest) GetWorker() uint64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+type RestartResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many workers will be replaced.
+	Workers       int32 `protobuf:"varint,1,opt,name=workers,proto3" json:"workers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RestartResponse) Reset() {
+	*x = RestartResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RestartResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RestartResponse) ProtoMessage() {}
+
+func (x *RestartResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RestartResponse.ProtoReflect.Descriptor instead.
+func (*RestartResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *RestartResponse) GetWorkers() int32 {
+	if x != nil {
+		return x.Workers
+	}
+	return 0
+}
+
+type KillRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        uint64                 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KillRequest) Reset() {
+	*x = KillRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KillRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KillRequest) ProtoMessage() {}
+
+func (x *KillRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
+func (*KillRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *KillRequest) GetWorker() uint64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+type KillResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Pid   int32                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	// The tasks that were in it.
+	TaskIds       []string `protobuf:"bytes,2,rep,name=task_ids,json=taskIds,proto3" json:"task_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KillResponse) Reset() {
+	*x = KillResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KillResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KillResponse) ProtoMessage() {}
+
+func (x *KillResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
+func (*KillResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *KillResponse) GetPid() int32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *KillResponse) GetTaskIds() []string {
+	if x != nil {
+		return x.TaskIds
+	}
+	return nil
+}
+
+type LogsRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Worker uint64                 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	// At most this many of the last lines; 0 is all that is kept.
+	Lines         int32 `protobuf:"varint,2,opt,name=lines,proto3" json:"lines,omitempty"`
+	Follow        bool  `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogsRequest) Reset() {
+	*x = LogsRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogsRequest) ProtoMessage() {}
+
+func (x *LogsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
+func (*LogsRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *LogsRequest) GetWorker() uint64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *LogsRequest) GetLines() int32 {
+	if x != nil {
+		return x.Lines
+	}
+	return 0
+}
+
+func (x *LogsRequest) GetFollow() bool {
+	if x != nil {
+		return x.Follow
+	}
+	return false
+}
+
+type LogsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Lines []string               `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"`
+	// Bytes that were lost before these lines, because the reader was slow.
+	MissedBytes   int64 `protobuf:"varint,2,opt,name=missed_bytes,json=missedBytes,proto3" json:"missed_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LogsResponse) Reset() {
+	*x = LogsResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LogsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LogsResponse) ProtoMessage() {}
+
+func (x *LogsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
+func (*LogsResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *LogsResponse) GetLines() []string {
+	if x != nil {
+		return x.Lines
+	}
+	return nil
+}
+
+func (x *LogsResponse) GetMissedBytes() int64 {
+	if x != nil {
+		return x.MissedBytes
+	}
+	return 0
+}
+
+type StacksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Worker        uint64                 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StacksRequest) Reset() {
+	*x = StacksRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StacksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StacksRequest) ProtoMessage() {}
+
+func (x *StacksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StacksRequest.ProtoReflect.Descriptor instead.
+func (*StacksRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *StacksRequest) GetWorker() uint64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+type StacksResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StacksResponse) Reset() {
+	*x = StacksResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StacksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StacksResponse) ProtoMessage() {}
+
+func (x *StacksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StacksResponse.ProtoReflect.Descriptor instead.
+func (*StacksResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *StacksResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type SettingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A queue's name, "manager", or empty for all.
+	Queue         string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettingsRequest) Reset() {
+	*x = SettingsRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettingsRequest) ProtoMessage() {}
+
+func (x *SettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettingsRequest.ProtoReflect.Descriptor instead.
+func (*SettingsRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SettingsRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+type SettingsResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Version  uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Settings []*Setting             `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty"`
+	// Earlier versions that undo can go back to.
+	UndoSteps     int32 `protobuf:"varint,3,opt,name=undo_steps,json=undoSteps,proto3" json:"undo_steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettingsResponse) Reset() {
+	*x = SettingsResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettingsResponse) ProtoMessage() {}
+
+func (x *SettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettingsResponse.ProtoReflect.Descriptor instead.
+func (*SettingsResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *SettingsResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *SettingsResponse) GetSettings() []*Setting {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *SettingsResponse) GetUndoSteps() int32 {
+	if x != nil {
+		return x.UndoSteps
+	}
+	return 0
+}
+
+// Setting is one setting with its value.
+type Setting struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty for a setting of the manager.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	Name  string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Value string `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	// Where the value comes from: "default", "plugin", "file", "saved" or "live".
+	Source string `protobuf:"bytes,4,opt,name=source,proto3" json:"source,omitempty"`
+	// What it would be without the live and the saved change.
+	FileValue string `protobuf:"bytes,5,opt,name=file_value,json=fileValue,proto3" json:"file_value,omitempty"`
+	Allowed   string `protobuf:"bytes,6,opt,name=allowed,proto3" json:"allowed,omitempty"`
+	Meaning   string `protobuf:"bytes,7,opt,name=meaning,proto3" json:"meaning,omitempty"`
+	// When a change takes effect: "now", "next-task" or "next-worker".
+	Takes         string `protobuf:"bytes,8,opt,name=takes,proto3" json:"takes,omitempty"`
+	Unit          string `protobuf:"bytes,9,opt,name=unit,proto3" json:"unit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Setting) Reset() {
+	*x = Setting{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Setting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Setting) ProtoMessage() {}
+
+func (x *Setting) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Setting.ProtoReflect.Descriptor instead.
+func (*Setting) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *Setting) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *Setting) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Setting) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *Setting) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Setting) GetFileValue() string {
+	if x != nil {
+		return x.FileValue
+	}
+	return ""
+}
+
+func (x *Setting) GetAllowed() string {
+	if x != nil {
+		return x.Allowed
+	}
+	return ""
+}
+
+func (x *Setting) GetMeaning() string {
+	if x != nil {
+		return x.Meaning
+	}
+	return ""
+}
+
+func (x *Setting) GetTakes() string {
+	if x != nil {
+		return x.Takes
+	}
+	return ""
+}
+
+func (x *Setting) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+type SettingChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty for a setting of the manager.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	Name  string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Value string `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
+	// Takes the live value away.
+	Unset         bool `protobuf:"varint,4,opt,name=unset,proto3" json:"unset,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettingChange) Reset() {
+	*x = SettingChange{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettingChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettingChange) ProtoMessage() {}
+
+func (x *SettingChange) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettingChange.ProtoReflect.Descriptor instead.
+func (*SettingChange) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *SettingChange) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *SettingChange) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SettingChange) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+func (x *SettingChange) GetUnset() bool {
+	if x != nil {
+		return x.Unset
+	}
+	return false
+}
+
+type ChangeSettingsRequest struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Changes []*SettingChange       `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
+	// Who asks, for the log.
+	Who string `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
+	// Check and say what would happen only.
+	DryRun bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// Refuse when the settings have another version by now; 0 does not ask.
+	IfVersion     uint64 `protobuf:"varint,4,opt,name=if_version,json=ifVersion,proto3" json:"if_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeSettingsRequest) Reset() {
+	*x = ChangeSettingsRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeSettingsRequest) ProtoMessage() {}
+
+func (x *ChangeSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeSettingsRequest.ProtoReflect.Descriptor instead.
+func (*ChangeSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *ChangeSettingsRequest) GetChanges() []*SettingChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *ChangeSettingsRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+func (x *ChangeSettingsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *ChangeSettingsRequest) GetIfVersion() uint64 {
+	if x != nil {
+		return x.IfVersion
+	}
+	return 0
+}
+
+type ChangeSettingsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Effects       []*SettingEffect       `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeSettingsResponse) Reset() {
+	*x = ChangeSettingsResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeSettingsResponse) ProtoMessage() {}
+
+func (x *ChangeSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeSettingsResponse.ProtoReflect.Descriptor instead.
+func (*ChangeSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *ChangeSettingsResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ChangeSettingsResponse) GetEffects() []*SettingEffect {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+// SettingEffect is one setting that changes, and what follows from it.
+type SettingEffect struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Queue  string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Before string                 `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
+	After  string                 `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	// What will happen, in words, such as "2 workers drain"; may be empty.
+	Effect        string `protobuf:"bytes,5,opt,name=effect,proto3" json:"effect,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettingEffect) Reset() {
+	*x = SettingEffect{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettingEffect) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettingEffect) ProtoMessage() {}
+
+func (x *SettingEffect) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettingEffect.ProtoReflect.Descriptor instead.
+func (*SettingEffect) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SettingEffect) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *SettingEffect) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SettingEffect) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *SettingEffect) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *SettingEffect) GetEffect() string {
+	if x != nil {
+		return x.Effect
+	}
+	return ""
+}
+
+type UndoSettingsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Who           string                 `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndoSettingsRequest) Reset() {
+	*x = UndoSettingsRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndoSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndoSettingsRequest) ProtoMessage() {}
+
+func (x *UndoSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndoSettingsRequest.ProtoReflect.Descriptor instead.
+func (*UndoSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *UndoSettingsRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+type UndoSettingsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Effects       []*SettingEffect       `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndoSettingsResponse) Reset() {
+	*x = UndoSettingsResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndoSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndoSettingsResponse) ProtoMessage() {}
+
+func (x *UndoSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndoSettingsResponse.ProtoReflect.Descriptor instead.
+func (*UndoSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *UndoSettingsResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *UndoSettingsResponse) GetEffects() []*SettingEffect {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+type SaveSettingsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Who           string                 `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SaveSettingsRequest) Reset() {
+	*x = SaveSettingsRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SaveSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SaveSettingsRequest) ProtoMessage() {}
+
+func (x *SaveSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SaveSettingsRequest.ProtoReflect.Descriptor instead.
+func (*SaveSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *SaveSettingsRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+type SaveSettingsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Settings      int32                  `protobuf:"varint,2,opt,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SaveSettingsResponse) Reset() {
+	*x = SaveSettingsResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SaveSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SaveSettingsResponse) ProtoMessage() {}
+
+func (x *SaveSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SaveSettingsResponse.ProtoReflect.Descriptor instead.
+func (*SaveSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *SaveSettingsResponse) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SaveSettingsResponse) GetSettings() int32 {
+	if x != nil {
+		return x.Settings
+	}
+	return 0
+}
+
+type ReloadRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Who           string                 `protobuf:"bytes,1,opt,name=who,proto3" json:"who,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReloadRequest) Reset() {
+	*x = ReloadRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReloadRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReloadRequest) ProtoMessage() {}
+
+func (x *ReloadRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReloadRequest.ProtoReflect.Descriptor instead.
+func (*ReloadRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *ReloadRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+type ReloadResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Effects []*SettingEffect       `protobuf:"bytes,2,rep,name=effects,proto3" json:"effects,omitempty"`
+	// What only a restart can change, in words.
+	NeedsRestart  []string `protobuf:"bytes,3,rep,name=needs_restart,json=needsRestart,proto3" json:"needs_restart,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReloadResponse) Reset() {
+	*x = ReloadResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReloadResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReloadResponse) ProtoMessage() {}
+
+func (x *ReloadResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReloadResponse.ProtoReflect.Descriptor instead.
+func (*ReloadResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ReloadResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *ReloadResponse) GetEffects() []*SettingEffect {
+	if x != nil {
+		return x.Effects
+	}
+	return nil
+}
+
+func (x *ReloadResponse) GetNeedsRestart() []string {
+	if x != nil {
+		return x.NeedsRestart
+	}
+	return nil
+}
+
+type WatchRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only of this queue; empty for all.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// Only of this task; empty for all.
+	TaskId        string `protobuf:"bytes,2,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRequest) Reset() {
+	*x = WatchRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRequest) ProtoMessage() {}
+
+func (x *WatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
+func (*WatchRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *WatchRequest) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
+}
+
+type WatchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	AtMs  int64                  `protobuf:"varint,1,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	// Types that are valid to be assigned to Happened:
+	//
+	//	*WatchResponse_Task
+	//	*WatchResponse_Worker
+	//	*WatchResponse_Queue
+	//	*WatchResponse_Missed
+	Happened      isWatchResponse_Happened `protobuf_oneof:"happened"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchResponse) Reset() {
+	*x = WatchResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchResponse) ProtoMessage() {}
+
+func (x *WatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
+func (*WatchResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *WatchResponse) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *WatchResponse) GetHappened() isWatchResponse_Happened {
+	if x != nil {
+		return x.Happened
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetTask() *v1.Event {
+	if x != nil {
+		if x, ok := x.Happened.(*WatchResponse_Task); ok {
+			return x.Task
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetWorker() *WorkerEvent {
+	if x != nil {
+		if x, ok := x.Happened.(*WatchResponse_Worker); ok {
+			return x.Worker
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetQueue() *QueueEvent {
+	if x != nil {
+		if x, ok := x.Happened.(*WatchResponse_Queue); ok {
+			return x.Queue
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetMissed() int64 {
+	if x != nil {
+		if x, ok := x.Happened.(*WatchResponse_Missed); ok {
+			return x.Missed
+		}
+	}
+	return 0
+}
+
+type isWatchResponse_Happened interface {
+	isWatchResponse_Happened()
+}
+
+type WatchResponse_Task struct {
+	Task *v1.Event `protobuf:"bytes,2,opt,name=task,proto3,oneof"`
+}
+
+type WatchResponse_Worker struct {
+	Worker *WorkerEvent `protobuf:"bytes,3,opt,name=worker,proto3,oneof"`
+}
+
+type WatchResponse_Queue struct {
+	Queue *QueueEvent `protobuf:"bytes,4,opt,name=queue,proto3,oneof"`
+}
+
+type WatchResponse_Missed struct {
+	// Events that were lost here, because the reader was slow.
+	Missed int64 `protobuf:"varint,5,opt,name=missed,proto3,oneof"`
+}
+
+func (*WatchResponse_Task) isWatchResponse_Happened() {}
+
+func (*WatchResponse_Worker) isWatchResponse_Happened() {}
+
+func (*WatchResponse_Queue) isWatchResponse_Happened() {}
+
+func (*WatchResponse_Missed) isWatchResponse_Happened() {}
+
+// WorkerEvent is the start or the end of a worker.
+type WorkerEvent struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Worker uint64                 `protobuf:"varint,1,opt,name=worker,proto3" json:"worker,omitempty"`
+	Queue  string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Pid    int32                  `protobuf:"varint,3,opt,name=pid,proto3" json:"pid,omitempty"`
+	// "started" or "ended".
+	Event         string `protobuf:"bytes,4,opt,name=event,proto3" json:"event,omitempty"`
+	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Text          string `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkerEvent) Reset() {
+	*x = WorkerEvent{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkerEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkerEvent) ProtoMessage() {}
+
+func (x *WorkerEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkerEvent.ProtoReflect.Descriptor instead.
+func (*WorkerEvent) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *WorkerEvent) GetWorker() uint64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *WorkerEvent) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *WorkerEvent) GetPid() int32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *WorkerEvent) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *WorkerEvent) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *WorkerEvent) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+// QueueEvent is something that happened to a queue or the manager.
+type QueueEvent struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty for the manager.
+	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	// "paused", "resumed", "circuit-open", "circuit-closed", "decision", "settings", "lock-lost", "program-replaced", "program-refused".
+	Event         string `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
+	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueueEvent) Reset() {
+	*x = QueueEvent{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueEvent) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueEvent) ProtoMessage() {}
+
+func (x *QueueEvent) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueEvent.ProtoReflect.Descriptor instead.
+func (*QueueEvent) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *QueueEvent) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *QueueEvent) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *QueueEvent) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 var File_drover_api_v1_control_proto protoreflect.FileDescriptor
 
 const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1bdrover/api/v1/control.proto\x12\rdrover.api.v1\"\x0f\n" +
+	"\x1bdrover/api/v1/control.proto\x12\rdrover.api.v1\x1a\x19drover/task/v1/task.proto\"\x0f\n" +
 	"\rStatusRequest\"\xd2\x01\n" +
 	"\x0eStatusResponse\x120\n" +
 	"\amanager\x18\x01 \x01(\v2\x16.drover.api.v1.ManagerR\amanager\x12,\n" +
@@ -594,7 +3261,7 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"started_ms\x18\x04 \x01(\x03R\tstartedMs\x12\x14\n" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x16\n" +
 	"\x06broker\x18\x06 \x01(\tR\x06broker\x12!\n" +
-	"\fbroker_error\x18\a \x01(\tR\vbrokerError\"\xfa\x02\n" +
+	"\fbroker_error\x18\a \x01(\tR\vbrokerError\"\xaa\x04\n" +
 	"\x05Queue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06plugin\x18\x02 \x01(\tR\x06plugin\x12\x14\n" +
@@ -612,7 +3279,14 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"maxWorkers\x12\x1c\n" +
 	"\tcompleted\x18\r \x01(\x04R\tcompleted\x12\x16\n" +
 	"\x06failed\x18\x0e \x01(\x04R\x06failed\x12\x16\n" +
-	"\x06killed\x18\x0f \x01(\x04R\x06killed\"\xd8\x01\n" +
+	"\x06killed\x18\x0f \x01(\x04R\x06killed\x125\n" +
+	"\x05exits\x18\x10 \x03(\v2\x1f.drover.api.v1.Queue.ExitsEntryR\x05exits\x12\x1a\n" +
+	"\bpriority\x18\x11 \x01(\tR\bpriority\x12!\n" +
+	"\flock_waiting\x18\x12 \x01(\x03R\vlockWaiting\x1a8\n" +
+	"\n" +
+	"ExitsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xcf\x02\n" +
 	"\x06Worker\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x10\n" +
@@ -623,16 +3297,214 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\x05tasks\x18\x06 \x01(\x04R\x05tasks\x12\x18\n" +
 	"\arunning\x18\a \x01(\x05R\arunning\x12\x14\n" +
 	"\x05slots\x18\b \x01(\x05R\x05slots\x12\x1b\n" +
-	"\trss_bytes\x18\t \x01(\x03R\brssBytes\"\xaf\x01\n" +
+	"\trss_bytes\x18\t \x01(\x03R\brssBytes\x12(\n" +
+	"\x10memory_max_bytes\x18\n" +
+	" \x01(\x03R\x0ememoryMaxBytes\x12\x19\n" +
+	"\btask_ids\x18\v \x03(\tR\ataskIds\x12\x18\n" +
+	"\aleaving\x18\f \x01(\tR\aleaving\x12\x16\n" +
+	"\x06frozen\x18\r \x01(\bR\x06frozen\"\xe1\x01\n" +
 	"\x06Plugin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12 \n" +
 	"\vdescription\x18\x03 \x01(\tR\vdescription\x12\x18\n" +
 	"\acommand\x18\x04 \x03(\tR\acommand\x12\x14\n" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12%\n" +
-	"\x0epayload_schema\x18\x06 \x01(\tR\rpayloadSchema2W\n" +
+	"\x0epayload_schema\x18\x06 \x01(\tR\rpayloadSchema\x12\x16\n" +
+	"\x06sha256\x18\a \x01(\tR\x06sha256\x12\x18\n" +
+	"\arefused\x18\b \x01(\tR\arefused\"&\n" +
+	"\x0eExplainRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\"\x85\x01\n" +
+	"\x0fExplainResponse\x12)\n" +
+	"\x03now\x18\x01 \x01(\v2\x17.drover.api.v1.DecisionR\x03now\x12/\n" +
+	"\x06before\x18\x02 \x03(\v2\x17.drover.api.v1.DecisionR\x06before\x12\x16\n" +
+	"\x06limits\x18\x03 \x03(\tR\x06limits\"\xc1\x02\n" +
+	"\bDecision\x12\x13\n" +
+	"\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x14\n" +
+	"\x05start\x18\x02 \x01(\x05R\x05start\x12\x12\n" +
+	"\x04stop\x18\x03 \x01(\x05R\x04stop\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05ready\x18\x05 \x01(\x05R\x05ready\x12\x1a\n" +
+	"\bstarting\x18\x06 \x01(\x05R\bstarting\x12\x18\n" +
+	"\aleaving\x18\a \x01(\x05R\aleaving\x12\x18\n" +
+	"\awaiting\x18\b \x01(\x05R\awaiting\x12\x18\n" +
+	"\arunning\x18\t \x01(\x05R\arunning\x12\x1a\n" +
+	"\bcapacity\x18\n" +
+	" \x01(\x05R\bcapacity\x12\x1e\n" +
+	"\vmean_run_us\x18\v \x01(\x03R\tmeanRunUs\x12\"\n" +
+	"\rstart_cost_us\x18\f \x01(\x03R\vstartCostUs\"\x0e\n" +
+	"\fLocksRequest\"\x9e\x01\n" +
+	"\rLocksResponse\x12'\n" +
+	"\x04held\x18\x01 \x03(\v2\x13.drover.api.v1.LockR\x04held\x12-\n" +
+	"\awaiting\x18\x02 \x03(\v2\x13.drover.api.v1.LockR\awaiting\x12\x14\n" +
+	"\x05store\x18\x03 \x01(\tR\x05store\x12\x1f\n" +
+	"\vstore_error\x18\x04 \x01(\tR\n" +
+	"storeError\"\xca\x01\n" +
+	"\x04Lock\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x17\n" +
+	"\atask_id\x18\x03 \x01(\tR\x06taskId\x12\x19\n" +
+	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x19\n" +
+	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\x12$\n" +
+	"\x0eholder_task_id\x18\x06 \x01(\tR\fholderTaskId\x12%\n" +
+	"\x0eholder_manager\x18\a \x01(\tR\rholderManager\"\xc4\x01\n" +
+	"\x10ListTasksRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12+\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x15.drover.task.v1.StateR\x05state\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x128\n" +
+	"\n" +
+	"fault_kind\x18\x05 \x01(\x0e2\x19.drover.task.v1.FaultKindR\tfaultKind\"}\n" +
+	"\x11ListTasksResponse\x12*\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x14.drover.task.v1.TaskR\x05tasks\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\"\x7f\n" +
+	"\rTaskSelection\x12\x10\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\"\n" +
+	"\rdead_of_queue\x18\x02 \x01(\tR\vdeadOfQueue\x128\n" +
+	"\n" +
+	"fault_kind\x18\x03 \x01(\x0e2\x19.drover.task.v1.FaultKindR\tfaultKind\"c\n" +
+	"\n" +
+	"TaskChange\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x15.drover.task.v1.StateR\x05state\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\tR\arefused\"G\n" +
+	"\x11RetryTasksRequest\x122\n" +
+	"\x05tasks\x18\x01 \x01(\v2\x1c.drover.api.v1.TaskSelectionR\x05tasks\"c\n" +
+	"\x12RetryTasksResponse\x123\n" +
+	"\achanges\x18\x01 \x03(\v2\x19.drover.api.v1.TaskChangeR\achanges\x12\x18\n" +
+	"\achanged\x18\x02 \x01(\x03R\achanged\"F\n" +
+	"\x10DropTasksRequest\x122\n" +
+	"\x05tasks\x18\x01 \x01(\v2\x1c.drover.api.v1.TaskSelectionR\x05tasks\"b\n" +
+	"\x11DropTasksResponse\x123\n" +
+	"\achanges\x18\x01 \x03(\v2\x19.drover.api.v1.TaskChangeR\achanges\x12\x18\n" +
+	"\achanged\x18\x02 \x01(\x03R\achanged\"8\n" +
+	"\fPauseRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x12\n" +
+	"\x04here\x18\x02 \x01(\bR\x04here\"\x0f\n" +
+	"\rPauseResponse\"%\n" +
+	"\rResumeRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\"\x10\n" +
+	"\x0eResumeResponse\">\n" +
+	"\x0eRestartRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x16\n" +
+	"\x06worker\x18\x02 \x01(\x04R\x06worker\"+\n" +
+	"\x0fRestartResponse\x12\x18\n" +
+	"\aworkers\x18\x01 \x01(\x05R\aworkers\"%\n" +
+	"\vKillRequest\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\x04R\x06worker\";\n" +
+	"\fKillResponse\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x19\n" +
+	"\btask_ids\x18\x02 \x03(\tR\ataskIds\"S\n" +
+	"\vLogsRequest\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\x04R\x06worker\x12\x14\n" +
+	"\x05lines\x18\x02 \x01(\x05R\x05lines\x12\x16\n" +
+	"\x06follow\x18\x03 \x01(\bR\x06follow\"G\n" +
+	"\fLogsResponse\x12\x14\n" +
+	"\x05lines\x18\x01 \x03(\tR\x05lines\x12!\n" +
+	"\fmissed_bytes\x18\x02 \x01(\x03R\vmissedBytes\"'\n" +
+	"\rStacksRequest\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\x04R\x06worker\"$\n" +
+	"\x0eStacksResponse\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"'\n" +
+	"\x0fSettingsRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\"\x7f\n" +
+	"\x10SettingsResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x122\n" +
+	"\bsettings\x18\x02 \x03(\v2\x16.drover.api.v1.SettingR\bsettings\x12\x1d\n" +
+	"\n" +
+	"undo_steps\x18\x03 \x01(\x05R\tundoSteps\"\xde\x01\n" +
+	"\aSetting\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\tR\x05value\x12\x16\n" +
+	"\x06source\x18\x04 \x01(\tR\x06source\x12\x1d\n" +
+	"\n" +
+	"file_value\x18\x05 \x01(\tR\tfileValue\x12\x18\n" +
+	"\aallowed\x18\x06 \x01(\tR\aallowed\x12\x18\n" +
+	"\ameaning\x18\a \x01(\tR\ameaning\x12\x14\n" +
+	"\x05takes\x18\b \x01(\tR\x05takes\x12\x12\n" +
+	"\x04unit\x18\t \x01(\tR\x04unit\"e\n" +
+	"\rSettingChange\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x03 \x01(\tR\x05value\x12\x14\n" +
+	"\x05unset\x18\x04 \x01(\bR\x05unset\"\x99\x01\n" +
+	"\x15ChangeSettingsRequest\x126\n" +
+	"\achanges\x18\x01 \x03(\v2\x1c.drover.api.v1.SettingChangeR\achanges\x12\x10\n" +
+	"\x03who\x18\x02 \x01(\tR\x03who\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x1d\n" +
+	"\n" +
+	"if_version\x18\x04 \x01(\x04R\tifVersion\"j\n" +
+	"\x16ChangeSettingsResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x126\n" +
+	"\aeffects\x18\x02 \x03(\v2\x1c.drover.api.v1.SettingEffectR\aeffects\"\x7f\n" +
+	"\rSettingEffect\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06before\x18\x03 \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\x04 \x01(\tR\x05after\x12\x16\n" +
+	"\x06effect\x18\x05 \x01(\tR\x06effect\"'\n" +
+	"\x13UndoSettingsRequest\x12\x10\n" +
+	"\x03who\x18\x01 \x01(\tR\x03who\"h\n" +
+	"\x14UndoSettingsResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x126\n" +
+	"\aeffects\x18\x02 \x03(\v2\x1c.drover.api.v1.SettingEffectR\aeffects\"'\n" +
+	"\x13SaveSettingsRequest\x12\x10\n" +
+	"\x03who\x18\x01 \x01(\tR\x03who\"F\n" +
+	"\x14SaveSettingsResponse\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x1a\n" +
+	"\bsettings\x18\x02 \x01(\x05R\bsettings\"!\n" +
+	"\rReloadRequest\x12\x10\n" +
+	"\x03who\x18\x01 \x01(\tR\x03who\"\x87\x01\n" +
+	"\x0eReloadResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x126\n" +
+	"\aeffects\x18\x02 \x03(\v2\x1c.drover.api.v1.SettingEffectR\aeffects\x12#\n" +
+	"\rneeds_restart\x18\x03 \x03(\tR\fneedsRestart\"=\n" +
+	"\fWatchRequest\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x17\n" +
+	"\atask_id\x18\x02 \x01(\tR\x06taskId\"\xe0\x01\n" +
+	"\rWatchResponse\x12\x13\n" +
+	"\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12+\n" +
+	"\x04task\x18\x02 \x01(\v2\x15.drover.task.v1.EventH\x00R\x04task\x124\n" +
+	"\x06worker\x18\x03 \x01(\v2\x1a.drover.api.v1.WorkerEventH\x00R\x06worker\x121\n" +
+	"\x05queue\x18\x04 \x01(\v2\x19.drover.api.v1.QueueEventH\x00R\x05queue\x12\x18\n" +
+	"\x06missed\x18\x05 \x01(\x03H\x00R\x06missedB\n" +
+	"\n" +
+	"\bhappened\"\x8f\x01\n" +
+	"\vWorkerEvent\x12\x16\n" +
+	"\x06worker\x18\x01 \x01(\x04R\x06worker\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x10\n" +
+	"\x03pid\x18\x03 \x01(\x05R\x03pid\x12\x14\n" +
+	"\x05event\x18\x04 \x01(\tR\x05event\x12\x16\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04text\x18\x06 \x01(\tR\x04text\"L\n" +
+	"\n" +
+	"QueueEvent\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x14\n" +
+	"\x05event\x18\x02 \x01(\tR\x05event\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text2\xe3\n" +
+	"\n" +
 	"\x0eControlService\x12E\n" +
-	"\x06Status\x12\x1c.drover.api.v1.StatusRequest\x1a\x1d.drover.api.v1.StatusResponseB<Z:github.com/drover-jobs/drover/protocol/drover/api/v1;apiv1b\x06proto3"
+	"\x06Status\x12\x1c.drover.api.v1.StatusRequest\x1a\x1d.drover.api.v1.StatusResponse\x12H\n" +
+	"\aExplain\x12\x1d.drover.api.v1.ExplainRequest\x1a\x1e.drover.api.v1.ExplainResponse\x12B\n" +
+	"\x05Locks\x12\x1b.drover.api.v1.LocksRequest\x1a\x1c.drover.api.v1.LocksResponse\x12N\n" +
+	"\tListTasks\x12\x1f.drover.api.v1.ListTasksRequest\x1a .drover.api.v1.ListTasksResponse\x12Q\n" +
+	"\n" +
+	"RetryTasks\x12 .drover.api.v1.RetryTasksRequest\x1a!.drover.api.v1.RetryTasksResponse\x12N\n" +
+	"\tDropTasks\x12\x1f.drover.api.v1.DropTasksRequest\x1a .drover.api.v1.DropTasksResponse\x12B\n" +
+	"\x05Pause\x12\x1b.drover.api.v1.PauseRequest\x1a\x1c.drover.api.v1.PauseResponse\x12E\n" +
+	"\x06Resume\x12\x1c.drover.api.v1.ResumeRequest\x1a\x1d.drover.api.v1.ResumeResponse\x12H\n" +
+	"\aRestart\x12\x1d.drover.api.v1.RestartRequest\x1a\x1e.drover.api.v1.RestartResponse\x12?\n" +
+	"\x04Kill\x12\x1a.drover.api.v1.KillRequest\x1a\x1b.drover.api.v1.KillResponse\x12A\n" +
+	"\x04Logs\x12\x1a.drover.api.v1.LogsRequest\x1a\x1b.drover.api.v1.LogsResponse0\x01\x12E\n" +
+	"\x06Stacks\x12\x1c.drover.api.v1.StacksRequest\x1a\x1d.drover.api.v1.StacksResponse\x12K\n" +
+	"\bSettings\x12\x1e.drover.api.v1.SettingsRequest\x1a\x1f.drover.api.v1.SettingsResponse\x12]\n" +
+	"\x0eChangeSettings\x12$.drover.api.v1.ChangeSettingsRequest\x1a%.drover.api.v1.ChangeSettingsResponse\x12W\n" +
+	"\fUndoSettings\x12\".drover.api.v1.UndoSettingsRequest\x1a#.drover.api.v1.UndoSettingsResponse\x12W\n" +
+	"\fSaveSettings\x12\".drover.api.v1.SaveSettingsRequest\x1a#.drover.api.v1.SaveSettingsResponse\x12E\n" +
+	"\x06Reload\x12\x1c.drover.api.v1.ReloadRequest\x1a\x1d.drover.api.v1.ReloadResponse\x12D\n" +
+	"\x05Watch\x12\x1b.drover.api.v1.WatchRequest\x1a\x1c.drover.api.v1.WatchResponse0\x01B<Z:github.com/drover-jobs/drover/protocol/drover/api/v1;apiv1b\x06proto3"
 
 var (
 	file_drover_api_v1_control_proto_rawDescOnce sync.Once
@@ -646,27 +3518,131 @@ func file_drover_api_v1_control_proto_rawDescGZIP() []byte {
 	return file_drover_api_v1_control_proto_rawDescData
 }
 
-var file_drover_api_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_drover_api_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_drover_api_v1_control_proto_goTypes = []any{
-	(*StatusRequest)(nil),  // 0: drover.api.v1.StatusRequest
-	(*StatusResponse)(nil), // 1: drover.api.v1.StatusResponse
-	(*Manager)(nil),        // 2: drover.api.v1.Manager
-	(*Queue)(nil),          // 3: drover.api.v1.Queue
-	(*Worker)(nil),         // 4: drover.api.v1.Worker
-	(*Plugin)(nil),         // 5: drover.api.v1.Plugin
+	(*StatusRequest)(nil),          // 0: drover.api.v1.StatusRequest
+	(*StatusResponse)(nil),         // 1: drover.api.v1.StatusResponse
+	(*Manager)(nil),                // 2: drover.api.v1.Manager
+	(*Queue)(nil),                  // 3: drover.api.v1.Queue
+	(*Worker)(nil),                 // 4: drover.api.v1.Worker
+	(*Plugin)(nil),                 // 5: drover.api.v1.Plugin
+	(*ExplainRequest)(nil),         // 6: drover.api.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 7: drover.api.v1.ExplainResponse
+	(*Decision)(nil),               // 8: drover.api.v1.Decision
+	(*LocksRequest)(nil),           // 9: drover.api.v1.LocksRequest
+	(*LocksResponse)(nil),          // 10: drover.api.v1.LocksResponse
+	(*Lock)(nil),                   // 11: drover.api.v1.Lock
+	(*ListTasksRequest)(nil),       // 12: drover.api.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),      // 13: drover.api.v1.ListTasksResponse
+	(*TaskSelection)(nil),          // 14: drover.api.v1.TaskSelection
+	(*TaskChange)(nil),             // 15: drover.api.v1.TaskChange
+	(*RetryTasksRequest)(nil),      // 16: drover.api.v1.RetryTasksRequest
+	(*RetryTasksResponse)(nil),     // 17: drover.api.v1.RetryTasksResponse
+	(*DropTasksRequest)(nil),       // 18: drover.api.v1.DropTasksRequest
+	(*DropTasksResponse)(nil),      // 19: drover.api.v1.DropTasksResponse
+	(*PauseRequest)(nil),           // 20: drover.api.v1.PauseRequest
+	(*PauseResponse)(nil),          // 21: drover.api.v1.PauseResponse
+	(*ResumeRequest)(nil),          // 22: drover.api.v1.ResumeRequest
+	(*ResumeResponse)(nil),         // 23: drover.api.v1.ResumeResponse
+	(*RestartRequest)(nil),         // 24: drover.api.v1.RestartRequest
+	(*RestartResponse)(nil),        // 25: drover.api.v1.RestartResponse
+	(*KillRequest)(nil),            // 26: drover.api.v1.KillRequest
+	(*KillResponse)(nil),           // 27: drover.api.v1.KillResponse
+	(*LogsRequest)(nil),            // 28: drover.api.v1.LogsRequest
+	(*LogsResponse)(nil),           // 29: drover.api.v1.LogsResponse
+	(*StacksRequest)(nil),          // 30: drover.api.v1.StacksRequest
+	(*StacksResponse)(nil),         // 31: drover.api.v1.StacksResponse
+	(*SettingsRequest)(nil),        // 32: drover.api.v1.SettingsRequest
+	(*SettingsResponse)(nil),       // 33: drover.api.v1.SettingsResponse
+	(*Setting)(nil),                // 34: drover.api.v1.Setting
+	(*SettingChange)(nil),          // 35: drover.api.v1.SettingChange
+	(*ChangeSettingsRequest)(nil),  // 36: drover.api.v1.ChangeSettingsRequest
+	(*ChangeSettingsResponse)(nil), // 37: drover.api.v1.ChangeSettingsResponse
+	(*SettingEffect)(nil),          // 38: drover.api.v1.SettingEffect
+	(*UndoSettingsRequest)(nil),    // 39: drover.api.v1.UndoSettingsRequest
+	(*UndoSettingsResponse)(nil),   // 40: drover.api.v1.UndoSettingsResponse
+	(*SaveSettingsRequest)(nil),    // 41: drover.api.v1.SaveSettingsRequest
+	(*SaveSettingsResponse)(nil),   // 42: drover.api.v1.SaveSettingsResponse
+	(*ReloadRequest)(nil),          // 43: drover.api.v1.ReloadRequest
+	(*ReloadResponse)(nil),         // 44: drover.api.v1.ReloadResponse
+	(*WatchRequest)(nil),           // 45: drover.api.v1.WatchRequest
+	(*WatchResponse)(nil),          // 46: drover.api.v1.WatchResponse
+	(*WorkerEvent)(nil),            // 47: drover.api.v1.WorkerEvent
+	(*QueueEvent)(nil),             // 48: drover.api.v1.QueueEvent
+	nil,                            // 49: drover.api.v1.Queue.ExitsEntry
+	(v1.State)(0),                  // 50: drover.task.v1.State
+	(v1.FaultKind)(0),              // 51: drover.task.v1.FaultKind
+	(*v1.Task)(nil),                // 52: drover.task.v1.Task
+	(*v1.Event)(nil),               // 53: drover.task.v1.Event
 }
 var file_drover_api_v1_control_proto_depIdxs = []int32{
-	2, // 0: drover.api.v1.StatusResponse.manager:type_name -> drover.api.v1.Manager
-	3, // 1: drover.api.v1.StatusResponse.queues:type_name -> drover.api.v1.Queue
-	4, // 2: drover.api.v1.StatusResponse.workers:type_name -> drover.api.v1.Worker
-	5, // 3: drover.api.v1.StatusResponse.plugins:type_name -> drover.api.v1.Plugin
-	0, // 4: drover.api.v1.ControlService.Status:input_type -> drover.api.v1.StatusRequest
-	1, // 5: drover.api.v1.ControlService.Status:output_type -> drover.api.v1.StatusResponse
-	5, // [5:6] is the sub-list for method output_type
-	4, // [4:5] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	2,  // 0: drover.api.v1.StatusResponse.manager:type_name -> drover.api.v1.Manager
+	3,  // 1: drover.api.v1.StatusResponse.queues:type_name -> drover.api.v1.Queue
+	4,  // 2: drover.api.v1.StatusResponse.workers:type_name -> drover.api.v1.Worker
+	5,  // 3: drover.api.v1.StatusResponse.plugins:type_name -> drover.api.v1.Plugin
+	49, // 4: drover.api.v1.Queue.exits:type_name -> drover.api.v1.Queue.ExitsEntry
+	8,  // 5: drover.api.v1.ExplainResponse.now:type_name -> drover.api.v1.Decision
+	8,  // 6: drover.api.v1.ExplainResponse.before:type_name -> drover.api.v1.Decision
+	11, // 7: drover.api.v1.LocksResponse.held:type_name -> drover.api.v1.Lock
+	11, // 8: drover.api.v1.LocksResponse.waiting:type_name -> drover.api.v1.Lock
+	50, // 9: drover.api.v1.ListTasksRequest.state:type_name -> drover.task.v1.State
+	51, // 10: drover.api.v1.ListTasksRequest.fault_kind:type_name -> drover.task.v1.FaultKind
+	52, // 11: drover.api.v1.ListTasksResponse.tasks:type_name -> drover.task.v1.Task
+	51, // 12: drover.api.v1.TaskSelection.fault_kind:type_name -> drover.task.v1.FaultKind
+	50, // 13: drover.api.v1.TaskChange.state:type_name -> drover.task.v1.State
+	14, // 14: drover.api.v1.RetryTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
+	15, // 15: drover.api.v1.RetryTasksResponse.changes:type_name -> drover.api.v1.TaskChange
+	14, // 16: drover.api.v1.DropTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
+	15, // 17: drover.api.v1.DropTasksResponse.changes:type_name -> drover.api.v1.TaskChange
+	34, // 18: drover.api.v1.SettingsResponse.settings:type_name -> drover.api.v1.Setting
+	35, // 19: drover.api.v1.ChangeSettingsRequest.changes:type_name -> drover.api.v1.SettingChange
+	38, // 20: drover.api.v1.ChangeSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
+	38, // 21: drover.api.v1.UndoSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
+	38, // 22: drover.api.v1.ReloadResponse.effects:type_name -> drover.api.v1.SettingEffect
+	53, // 23: drover.api.v1.WatchResponse.task:type_name -> drover.task.v1.Event
+	47, // 24: drover.api.v1.WatchResponse.worker:type_name -> drover.api.v1.WorkerEvent
+	48, // 25: drover.api.v1.WatchResponse.queue:type_name -> drover.api.v1.QueueEvent
+	0,  // 26: drover.api.v1.ControlService.Status:input_type -> drover.api.v1.StatusRequest
+	6,  // 27: drover.api.v1.ControlService.Explain:input_type -> drover.api.v1.ExplainRequest
+	9,  // 28: drover.api.v1.ControlService.Locks:input_type -> drover.api.v1.LocksRequest
+	12, // 29: drover.api.v1.ControlService.ListTasks:input_type -> drover.api.v1.ListTasksRequest
+	16, // 30: drover.api.v1.ControlService.RetryTasks:input_type -> drover.api.v1.RetryTasksRequest
+	18, // 31: drover.api.v1.ControlService.DropTasks:input_type -> drover.api.v1.DropTasksRequest
+	20, // 32: drover.api.v1.ControlService.Pause:input_type -> drover.api.v1.PauseRequest
+	22, // 33: drover.api.v1.ControlService.Resume:input_type -> drover.api.v1.ResumeRequest
+	24, // 34: drover.api.v1.ControlService.Restart:input_type -> drover.api.v1.RestartRequest
+	26, // 35: drover.api.v1.ControlService.Kill:input_type -> drover.api.v1.KillRequest
+	28, // 36: drover.api.v1.ControlService.Logs:input_type -> drover.api.v1.LogsRequest
+	30, // 37: drover.api.v1.ControlService.Stacks:input_type -> drover.api.v1.StacksRequest
+	32, // 38: drover.api.v1.ControlService.Settings:input_type -> drover.api.v1.SettingsRequest
+	36, // 39: drover.api.v1.ControlService.ChangeSettings:input_type -> drover.api.v1.ChangeSettingsRequest
+	39, // 40: drover.api.v1.ControlService.UndoSettings:input_type -> drover.api.v1.UndoSettingsRequest
+	41, // 41: drover.api.v1.ControlService.SaveSettings:input_type -> drover.api.v1.SaveSettingsRequest
+	43, // 42: drover.api.v1.ControlService.Reload:input_type -> drover.api.v1.ReloadRequest
+	45, // 43: drover.api.v1.ControlService.Watch:input_type -> drover.api.v1.WatchRequest
+	1,  // 44: drover.api.v1.ControlService.Status:output_type -> drover.api.v1.StatusResponse
+	7,  // 45: drover.api.v1.ControlService.Explain:output_type -> drover.api.v1.ExplainResponse
+	10, // 46: drover.api.v1.ControlService.Locks:output_type -> drover.api.v1.LocksResponse
+	13, // 47: drover.api.v1.ControlService.ListTasks:output_type -> drover.api.v1.ListTasksResponse
+	17, // 48: drover.api.v1.ControlService.RetryTasks:output_type -> drover.api.v1.RetryTasksResponse
+	19, // 49: drover.api.v1.ControlService.DropTasks:output_type -> drover.api.v1.DropTasksResponse
+	21, // 50: drover.api.v1.ControlService.Pause:output_type -> drover.api.v1.PauseResponse
+	23, // 51: drover.api.v1.ControlService.Resume:output_type -> drover.api.v1.ResumeResponse
+	25, // 52: drover.api.v1.ControlService.Restart:output_type -> drover.api.v1.RestartResponse
+	27, // 53: drover.api.v1.ControlService.Kill:output_type -> drover.api.v1.KillResponse
+	29, // 54: drover.api.v1.ControlService.Logs:output_type -> drover.api.v1.LogsResponse
+	31, // 55: drover.api.v1.ControlService.Stacks:output_type -> drover.api.v1.StacksResponse
+	33, // 56: drover.api.v1.ControlService.Settings:output_type -> drover.api.v1.SettingsResponse
+	37, // 57: drover.api.v1.ControlService.ChangeSettings:output_type -> drover.api.v1.ChangeSettingsResponse
+	40, // 58: drover.api.v1.ControlService.UndoSettings:output_type -> drover.api.v1.UndoSettingsResponse
+	42, // 59: drover.api.v1.ControlService.SaveSettings:output_type -> drover.api.v1.SaveSettingsResponse
+	44, // 60: drover.api.v1.ControlService.Reload:output_type -> drover.api.v1.ReloadResponse
+	46, // 61: drover.api.v1.ControlService.Watch:output_type -> drover.api.v1.WatchResponse
+	44, // [44:62] is the sub-list for method output_type
+	26, // [26:44] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_drover_api_v1_control_proto_init() }
@@ -674,13 +3650,19 @@ func file_drover_api_v1_control_proto_init() {
 	if File_drover_api_v1_control_proto != nil {
 		return
 	}
+	file_drover_api_v1_control_proto_msgTypes[46].OneofWrappers = []any{
+		(*WatchResponse_Task)(nil),
+		(*WatchResponse_Worker)(nil),
+		(*WatchResponse_Queue)(nil),
+		(*WatchResponse_Missed)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_drover_api_v1_control_proto_rawDesc), len(file_drover_api_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -149,6 +149,8 @@ const (
 	FaultKind_FAULT_KIND_UNAVAILABLE FaultKind = 17
 	// A message broke the protocol.
 	FaultKind_FAULT_KIND_PROTOCOL FaultKind = 18
+	// Not run, because another task with the same lock key was running and the queue's lock_policy is skip.
+	FaultKind_FAULT_KIND_SKIPPED FaultKind = 19
 )
 
 // Enum value maps for FaultKind.
@@ -173,6 +175,7 @@ var (
 		16: "FAULT_KIND_TOO_LARGE",
 		17: "FAULT_KIND_UNAVAILABLE",
 		18: "FAULT_KIND_PROTOCOL",
+		19: "FAULT_KIND_SKIPPED",
 	}
 	FaultKind_value = map[string]int32{
 		"FAULT_KIND_UNSPECIFIED":     0,
@@ -194,6 +197,7 @@ var (
 		"FAULT_KIND_TOO_LARGE":       16,
 		"FAULT_KIND_UNAVAILABLE":     17,
 		"FAULT_KIND_PROTOCOL":        18,
+		"FAULT_KIND_SKIPPED":         19,
 	}
 )
 
@@ -378,6 +382,164 @@ func (x *Counters) GetLosses() uint32 {
 	return 0
 }
 
+// Attempt is one run that did not end well, as it is kept with its task.
+type Attempt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 for the first run of the task.
+	Number  uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Manager string `protobuf:"bytes,2,opt,name=manager,proto3" json:"manager,omitempty"`
+	// The worker's number in its manager and its process number; 0 when no worker had it.
+	Worker    uint64 `protobuf:"varint,3,opt,name=worker,proto3" json:"worker,omitempty"`
+	Pid       int32  `protobuf:"varint,4,opt,name=pid,proto3" json:"pid,omitempty"`
+	StartedMs int64  `protobuf:"varint,5,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
+	// Milliseconds.
+	RunMs int64 `protobuf:"varint,6,opt,name=run_ms,json=runMs,proto3" json:"run_ms,omitempty"`
+	// "failed", "killed", "suspect" (killed with others in its process, nobody charged) or "interrupted".
+	End string `protobuf:"bytes,7,opt,name=end,proto3" json:"end,omitempty"`
+	// What went wrong, as in a Fault.
+	FaultKind FaultKind `protobuf:"varint,8,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
+	Message   string    `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"`
+	// Why the process ended, such as "memory-max"; empty when it went on.
+	ExitReason string `protobuf:"bytes,10,opt,name=exit_reason,json=exitReason,proto3" json:"exit_reason,omitempty"`
+	// The signal that ended the process, such as "killed"; empty for none.
+	Signal string `protobuf:"bytes,11,opt,name=signal,proto3" json:"signal,omitempty"`
+	// Memory of the process tree at its end, and the limit that was crossed; 0 when unknown or none.
+	RssBytes   int64 `protobuf:"varint,12,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"`
+	LimitBytes int64 `protobuf:"varint,13,opt,name=limit_bytes,json=limitBytes,proto3" json:"limit_bytes,omitempty"`
+	// The last lines that the process wrote.
+	Tail          []string `protobuf:"bytes,14,rep,name=tail,proto3" json:"tail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Attempt) Reset() {
+	*x = Attempt{}
+	mi := &file_drover_task_v1_task_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Attempt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Attempt) ProtoMessage() {}
+
+func (x *Attempt) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_task_v1_task_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Attempt.ProtoReflect.Descriptor instead.
+func (*Attempt) Descriptor() ([]byte, []int) {
+	return file_drover_task_v1_task_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Attempt) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Attempt) GetManager() string {
+	if x != nil {
+		return x.Manager
+	}
+	return ""
+}
+
+func (x *Attempt) GetWorker() uint64 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *Attempt) GetPid() int32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *Attempt) GetStartedMs() int64 {
+	if x != nil {
+		return x.StartedMs
+	}
+	return 0
+}
+
+func (x *Attempt) GetRunMs() int64 {
+	if x != nil {
+		return x.RunMs
+	}
+	return 0
+}
+
+func (x *Attempt) GetEnd() string {
+	if x != nil {
+		return x.End
+	}
+	return ""
+}
+
+func (x *Attempt) GetFaultKind() FaultKind {
+	if x != nil {
+		return x.FaultKind
+	}
+	return FaultKind_FAULT_KIND_UNSPECIFIED
+}
+
+func (x *Attempt) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Attempt) GetExitReason() string {
+	if x != nil {
+		return x.ExitReason
+	}
+	return ""
+}
+
+func (x *Attempt) GetSignal() string {
+	if x != nil {
+		return x.Signal
+	}
+	return ""
+}
+
+func (x *Attempt) GetRssBytes() int64 {
+	if x != nil {
+		return x.RssBytes
+	}
+	return 0
+}
+
+func (x *Attempt) GetLimitBytes() int64 {
+	if x != nil {
+		return x.LimitBytes
+	}
+	return 0
+}
+
+func (x *Attempt) GetTail() []string {
+	if x != nil {
+		return x.Tail
+	}
+	return nil
+}
+
 // Progress is how far a running task is.
 type Progress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -391,7 +553,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_drover_task_v1_task_proto_msgTypes[2]
+	mi := &file_drover_task_v1_task_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -403,7 +565,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_task_v1_task_proto_msgTypes[2]
+	mi := &file_drover_task_v1_task_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -416,7 +578,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_drover_task_v1_task_proto_rawDescGZIP(), []int{2}
+	return file_drover_task_v1_task_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Progress) GetDone() uint64 {
@@ -465,14 +627,16 @@ type Task struct {
 	// Milliseconds that the last run took.
 	RunMs int64 `protobuf:"varint,14,opt,name=run_ms,json=runMs,proto3" json:"run_ms,omitempty"`
 	// The manager that ended or holds it.
-	Manager       string `protobuf:"bytes,15,opt,name=manager,proto3" json:"manager,omitempty"`
+	Manager string `protobuf:"bytes,15,opt,name=manager,proto3" json:"manager,omitempty"`
+	// The last runs that did not end well, the oldest first; at most 8.
+	History       []*Attempt `protobuf:"bytes,16,rep,name=history,proto3" json:"history,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_drover_task_v1_task_proto_msgTypes[3]
+	mi := &file_drover_task_v1_task_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -484,7 +648,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_task_v1_task_proto_msgTypes[3]
+	mi := &file_drover_task_v1_task_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -497,7 +661,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_drover_task_v1_task_proto_rawDescGZIP(), []int{3}
+	return file_drover_task_v1_task_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Task) GetId() string {
@@ -605,6 +769,13 @@ func (x *Task) GetManager() string {
 	return ""
 }
 
+func (x *Task) GetHistory() []*Attempt {
+	if x != nil {
+		return x.History
+	}
+	return nil
+}
+
 // Event is one thing that happened to a task.
 type Event struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -624,7 +795,7 @@ type Event struct {
 
 func (x *Event) Reset() {
 	*x = Event{}
-	mi := &file_drover_task_v1_task_proto_msgTypes[4]
+	mi := &file_drover_task_v1_task_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -636,7 +807,7 @@ func (x *Event) String() string {
 func (*Event) ProtoMessage() {}
 
 func (x *Event) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_task_v1_task_proto_msgTypes[4]
+	mi := &file_drover_task_v1_task_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -649,7 +820,7 @@ func (x *Event) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Event.ProtoReflect.Descriptor instead.
 func (*Event) Descriptor() ([]byte, []int) {
-	return file_drover_task_v1_task_proto_rawDescGZIP(), []int{4}
+	return file_drover_task_v1_task_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Event) GetId() string {
@@ -718,7 +889,7 @@ type Events struct {
 
 func (x *Events) Reset() {
 	*x = Events{}
-	mi := &file_drover_task_v1_task_proto_msgTypes[5]
+	mi := &file_drover_task_v1_task_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +901,7 @@ func (x *Events) String() string {
 func (*Events) ProtoMessage() {}
 
 func (x *Events) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_task_v1_task_proto_msgTypes[5]
+	mi := &file_drover_task_v1_task_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +914,7 @@ func (x *Events) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Events.ProtoReflect.Descriptor instead.
 func (*Events) Descriptor() ([]byte, []int) {
-	return file_drover_task_v1_task_proto_rawDescGZIP(), []int{5}
+	return file_drover_task_v1_task_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Events) GetEvents() []*Event {
@@ -769,11 +940,31 @@ const file_drover_task_v1_task_proto_rawDesc = "" +
 	"\bfailures\x18\x01 \x01(\rR\bfailures\x12\x14\n" +
 	"\x05kills\x18\x02 \x01(\rR\x05kills\x12$\n" +
 	"\rinterruptions\x18\x03 \x01(\rR\rinterruptions\x12\x16\n" +
-	"\x06losses\x18\x04 \x01(\rR\x06losses\"H\n" +
+	"\x06losses\x18\x04 \x01(\rR\x06losses\"\x8c\x03\n" +
+	"\aAttempt\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x18\n" +
+	"\amanager\x18\x02 \x01(\tR\amanager\x12\x16\n" +
+	"\x06worker\x18\x03 \x01(\x04R\x06worker\x12\x10\n" +
+	"\x03pid\x18\x04 \x01(\x05R\x03pid\x12\x1d\n" +
+	"\n" +
+	"started_ms\x18\x05 \x01(\x03R\tstartedMs\x12\x15\n" +
+	"\x06run_ms\x18\x06 \x01(\x03R\x05runMs\x12\x10\n" +
+	"\x03end\x18\a \x01(\tR\x03end\x128\n" +
+	"\n" +
+	"fault_kind\x18\b \x01(\x0e2\x19.drover.task.v1.FaultKindR\tfaultKind\x12\x18\n" +
+	"\amessage\x18\t \x01(\tR\amessage\x12\x1f\n" +
+	"\vexit_reason\x18\n" +
+	" \x01(\tR\n" +
+	"exitReason\x12\x16\n" +
+	"\x06signal\x18\v \x01(\tR\x06signal\x12\x1b\n" +
+	"\trss_bytes\x18\f \x01(\x03R\brssBytes\x12\x1f\n" +
+	"\vlimit_bytes\x18\r \x01(\x03R\n" +
+	"limitBytes\x12\x12\n" +
+	"\x04tail\x18\x0e \x03(\tR\x04tail\"H\n" +
 	"\bProgress\x12\x12\n" +
 	"\x04done\x18\x01 \x01(\x04R\x04done\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x04R\x05total\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\tR\x04note\"\xcf\x03\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"\x82\x04\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12+\n" +
@@ -791,7 +982,8 @@ const file_drover_task_v1_task_proto_rawDesc = "" +
 	"\trun_at_ms\x18\f \x01(\x03R\arunAtMs\x12\x1b\n" +
 	"\tqueued_ms\x18\r \x01(\x03R\bqueuedMs\x12\x15\n" +
 	"\x06run_ms\x18\x0e \x01(\x03R\x05runMs\x12\x18\n" +
-	"\amanager\x18\x0f \x01(\tR\amanager\"\x9b\x02\n" +
+	"\amanager\x18\x0f \x01(\tR\amanager\x121\n" +
+	"\ahistory\x18\x10 \x03(\v2\x17.drover.task.v1.AttemptR\ahistory\"\x9b\x02\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.drover.task.v1.StateR\x05state\x12\x13\n" +
@@ -818,7 +1010,7 @@ const file_drover_task_v1_task_proto_rawDesc = "" +
 	"\x0fSTATE_CANCELLED\x10\b\x12\x11\n" +
 	"\rSTATE_DROPPED\x10\t\x12\x11\n" +
 	"\rSTATE_EXPIRED\x10\n" +
-	"*\xf9\x03\n" +
+	"*\x91\x04\n" +
 	"\tFaultKind\x12\x1a\n" +
 	"\x16FAULT_KIND_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11FAULT_KIND_FAILED\x10\x01\x12\x1e\n" +
@@ -839,7 +1031,8 @@ const file_drover_task_v1_task_proto_rawDesc = "" +
 	"\x15FAULT_KIND_UNREADABLE\x10\x0f\x12\x18\n" +
 	"\x14FAULT_KIND_TOO_LARGE\x10\x10\x12\x1a\n" +
 	"\x16FAULT_KIND_UNAVAILABLE\x10\x11\x12\x17\n" +
-	"\x13FAULT_KIND_PROTOCOL\x10\x12B>Z<github.com/drover-jobs/drover/protocol/drover/task/v1;taskv1b\x06proto3"
+	"\x13FAULT_KIND_PROTOCOL\x10\x12\x12\x16\n" +
+	"\x12FAULT_KIND_SKIPPED\x10\x13B>Z<github.com/drover-jobs/drover/protocol/drover/task/v1;taskv1b\x06proto3"
 
 var (
 	file_drover_task_v1_task_proto_rawDescOnce sync.Once
@@ -854,31 +1047,34 @@ func file_drover_task_v1_task_proto_rawDescGZIP() []byte {
 }
 
 var file_drover_task_v1_task_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_drover_task_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_drover_task_v1_task_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_drover_task_v1_task_proto_goTypes = []any{
 	(State)(0),       // 0: drover.task.v1.State
 	(FaultKind)(0),   // 1: drover.task.v1.FaultKind
 	(*Fault)(nil),    // 2: drover.task.v1.Fault
 	(*Counters)(nil), // 3: drover.task.v1.Counters
-	(*Progress)(nil), // 4: drover.task.v1.Progress
-	(*Task)(nil),     // 5: drover.task.v1.Task
-	(*Event)(nil),    // 6: drover.task.v1.Event
-	(*Events)(nil),   // 7: drover.task.v1.Events
+	(*Attempt)(nil),  // 4: drover.task.v1.Attempt
+	(*Progress)(nil), // 5: drover.task.v1.Progress
+	(*Task)(nil),     // 6: drover.task.v1.Task
+	(*Event)(nil),    // 7: drover.task.v1.Event
+	(*Events)(nil),   // 8: drover.task.v1.Events
 }
 var file_drover_task_v1_task_proto_depIdxs = []int32{
-	1, // 0: drover.task.v1.Fault.kind:type_name -> drover.task.v1.FaultKind
-	0, // 1: drover.task.v1.Task.state:type_name -> drover.task.v1.State
-	3, // 2: drover.task.v1.Task.counters:type_name -> drover.task.v1.Counters
-	2, // 3: drover.task.v1.Task.fault:type_name -> drover.task.v1.Fault
-	0, // 4: drover.task.v1.Event.state:type_name -> drover.task.v1.State
-	4, // 5: drover.task.v1.Event.progress:type_name -> drover.task.v1.Progress
-	1, // 6: drover.task.v1.Event.fault_kind:type_name -> drover.task.v1.FaultKind
-	6, // 7: drover.task.v1.Events.events:type_name -> drover.task.v1.Event
-	8, // [8:8] is the sub-list for method output_type
-	8, // [8:8] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	1,  // 0: drover.task.v1.Fault.kind:type_name -> drover.task.v1.FaultKind
+	1,  // 1: drover.task.v1.Attempt.fault_kind:type_name -> drover.task.v1.FaultKind
+	0,  // 2: drover.task.v1.Task.state:type_name -> drover.task.v1.State
+	3,  // 3: drover.task.v1.Task.counters:type_name -> drover.task.v1.Counters
+	2,  // 4: drover.task.v1.Task.fault:type_name -> drover.task.v1.Fault
+	4,  // 5: drover.task.v1.Task.history:type_name -> drover.task.v1.Attempt
+	0,  // 6: drover.task.v1.Event.state:type_name -> drover.task.v1.State
+	5,  // 7: drover.task.v1.Event.progress:type_name -> drover.task.v1.Progress
+	1,  // 8: drover.task.v1.Event.fault_kind:type_name -> drover.task.v1.FaultKind
+	7,  // 9: drover.task.v1.Events.events:type_name -> drover.task.v1.Event
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_drover_task_v1_task_proto_init() }
@@ -893,7 +1089,7 @@ func file_drover_task_v1_task_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_drover_task_v1_task_proto_rawDesc), len(file_drover_task_v1_task_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

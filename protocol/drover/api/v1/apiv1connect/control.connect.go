@@ -35,12 +35,86 @@ const (
 const (
 	// ControlServiceStatusProcedure is the fully-qualified name of the ControlService's Status RPC.
 	ControlServiceStatusProcedure = "/drover.api.v1.ControlService/Status"
+	// ControlServiceExplainProcedure is the fully-qualified name of the ControlService's Explain RPC.
+	ControlServiceExplainProcedure = "/drover.api.v1.ControlService/Explain"
+	// ControlServiceLocksProcedure is the fully-qualified name of the ControlService's Locks RPC.
+	ControlServiceLocksProcedure = "/drover.api.v1.ControlService/Locks"
+	// ControlServiceListTasksProcedure is the fully-qualified name of the ControlService's ListTasks
+	// RPC.
+	ControlServiceListTasksProcedure = "/drover.api.v1.ControlService/ListTasks"
+	// ControlServiceRetryTasksProcedure is the fully-qualified name of the ControlService's RetryTasks
+	// RPC.
+	ControlServiceRetryTasksProcedure = "/drover.api.v1.ControlService/RetryTasks"
+	// ControlServiceDropTasksProcedure is the fully-qualified name of the ControlService's DropTasks
+	// RPC.
+	ControlServiceDropTasksProcedure = "/drover.api.v1.ControlService/DropTasks"
+	// ControlServicePauseProcedure is the fully-qualified name of the ControlService's Pause RPC.
+	ControlServicePauseProcedure = "/drover.api.v1.ControlService/Pause"
+	// ControlServiceResumeProcedure is the fully-qualified name of the ControlService's Resume RPC.
+	ControlServiceResumeProcedure = "/drover.api.v1.ControlService/Resume"
+	// ControlServiceRestartProcedure is the fully-qualified name of the ControlService's Restart RPC.
+	ControlServiceRestartProcedure = "/drover.api.v1.ControlService/Restart"
+	// ControlServiceKillProcedure is the fully-qualified name of the ControlService's Kill RPC.
+	ControlServiceKillProcedure = "/drover.api.v1.ControlService/Kill"
+	// ControlServiceLogsProcedure is the fully-qualified name of the ControlService's Logs RPC.
+	ControlServiceLogsProcedure = "/drover.api.v1.ControlService/Logs"
+	// ControlServiceStacksProcedure is the fully-qualified name of the ControlService's Stacks RPC.
+	ControlServiceStacksProcedure = "/drover.api.v1.ControlService/Stacks"
+	// ControlServiceSettingsProcedure is the fully-qualified name of the ControlService's Settings RPC.
+	ControlServiceSettingsProcedure = "/drover.api.v1.ControlService/Settings"
+	// ControlServiceChangeSettingsProcedure is the fully-qualified name of the ControlService's
+	// ChangeSettings RPC.
+	ControlServiceChangeSettingsProcedure = "/drover.api.v1.ControlService/ChangeSettings"
+	// ControlServiceUndoSettingsProcedure is the fully-qualified name of the ControlService's
+	// UndoSettings RPC.
+	ControlServiceUndoSettingsProcedure = "/drover.api.v1.ControlService/UndoSettings"
+	// ControlServiceSaveSettingsProcedure is the fully-qualified name of the ControlService's
+	// SaveSettings RPC.
+	ControlServiceSaveSettingsProcedure = "/drover.api.v1.ControlService/SaveSettings"
+	// ControlServiceReloadProcedure is the fully-qualified name of the ControlService's Reload RPC.
+	ControlServiceReloadProcedure = "/drover.api.v1.ControlService/Reload"
+	// ControlServiceWatchProcedure is the fully-qualified name of the ControlService's Watch RPC.
+	ControlServiceWatchProcedure = "/drover.api.v1.ControlService/Watch"
 )
 
 // ControlServiceClient is a client for the drover.api.v1.ControlService service.
 type ControlServiceClient interface {
 	// Status says how the manager, its queues, workers and plugins are doing.
 	Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error)
+	// Explain says why a queue has the number of workers that it has, what limits it now, and what was decided lately.
+	Explain(context.Context, *v1.ExplainRequest) (*v1.ExplainResponse, error)
+	// Locks lists the locks of this manager's tasks, and the tasks that wait for one.
+	Locks(context.Context, *v1.LocksRequest) (*v1.LocksResponse, error)
+	// ListTasks lists tasks of a queue in one state, over all managers, the next to run or the latest to end first.
+	ListTasks(context.Context, *v1.ListTasksRequest) (*v1.ListTasksResponse, error)
+	// RetryTasks puts dead letters back into their queue with fresh counters, and failed tasks at its head.
+	RetryTasks(context.Context, *v1.RetryTasksRequest) (*v1.RetryTasksResponse, error)
+	// DropTasks takes tasks that do not run out of their queue, dead letters included.
+	DropTasks(context.Context, *v1.DropTasksRequest) (*v1.DropTasksResponse, error)
+	// Pause stops the taking of a queue's tasks; those that run go on.
+	Pause(context.Context, *v1.PauseRequest) (*v1.PauseResponse, error)
+	// Resume takes them again, and tries at once to start what could not be started.
+	Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error)
+	// Restart replaces workers after their tasks, one after the other, new ones first.
+	Restart(context.Context, *v1.RestartRequest) (*v1.RestartResponse, error)
+	// Kill ends a worker now; its tasks go back, and it costs them nothing.
+	Kill(context.Context, *v1.KillRequest) (*v1.KillResponse, error)
+	// Logs sends what a worker wrote, and with follow what it writes until it ends.
+	Logs(context.Context, *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogsResponse], error)
+	// Stacks makes a worker that can do so write the stacks of its threads of execution, and returns them.
+	Stacks(context.Context, *v1.StacksRequest) (*v1.StacksResponse, error)
+	// Settings lists settings with their values, where these come from, and what is allowed.
+	Settings(context.Context, *v1.SettingsRequest) (*v1.SettingsResponse, error)
+	// ChangeSettings makes all changes or none.
+	ChangeSettings(context.Context, *v1.ChangeSettingsRequest) (*v1.ChangeSettingsResponse, error)
+	// UndoSettings takes the last change of settings back.
+	UndoSettings(context.Context, *v1.UndoSettingsRequest) (*v1.UndoSettingsResponse, error)
+	// SaveSettings writes the live changes where they outlive a restart.
+	SaveSettings(context.Context, *v1.SaveSettingsRequest) (*v1.SaveSettingsResponse, error)
+	// Reload reads the configuration again.
+	Reload(context.Context, *v1.ReloadRequest) (*v1.ReloadResponse, error)
+	// Watch sends what happens, as it happens, until the caller goes.
+	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchResponse], error)
 }
 
 // NewControlServiceClient constructs a client for the drover.api.v1.ControlService service. By
@@ -60,12 +134,131 @@ func NewControlServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(controlServiceMethods.ByName("Status")),
 			connect.WithClientOptions(opts...),
 		),
+		explain: connect.NewClient[v1.ExplainRequest, v1.ExplainResponse](
+			httpClient,
+			baseURL+ControlServiceExplainProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Explain")),
+			connect.WithClientOptions(opts...),
+		),
+		locks: connect.NewClient[v1.LocksRequest, v1.LocksResponse](
+			httpClient,
+			baseURL+ControlServiceLocksProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Locks")),
+			connect.WithClientOptions(opts...),
+		),
+		listTasks: connect.NewClient[v1.ListTasksRequest, v1.ListTasksResponse](
+			httpClient,
+			baseURL+ControlServiceListTasksProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("ListTasks")),
+			connect.WithClientOptions(opts...),
+		),
+		retryTasks: connect.NewClient[v1.RetryTasksRequest, v1.RetryTasksResponse](
+			httpClient,
+			baseURL+ControlServiceRetryTasksProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("RetryTasks")),
+			connect.WithClientOptions(opts...),
+		),
+		dropTasks: connect.NewClient[v1.DropTasksRequest, v1.DropTasksResponse](
+			httpClient,
+			baseURL+ControlServiceDropTasksProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("DropTasks")),
+			connect.WithClientOptions(opts...),
+		),
+		pause: connect.NewClient[v1.PauseRequest, v1.PauseResponse](
+			httpClient,
+			baseURL+ControlServicePauseProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Pause")),
+			connect.WithClientOptions(opts...),
+		),
+		resume: connect.NewClient[v1.ResumeRequest, v1.ResumeResponse](
+			httpClient,
+			baseURL+ControlServiceResumeProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Resume")),
+			connect.WithClientOptions(opts...),
+		),
+		restart: connect.NewClient[v1.RestartRequest, v1.RestartResponse](
+			httpClient,
+			baseURL+ControlServiceRestartProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Restart")),
+			connect.WithClientOptions(opts...),
+		),
+		kill: connect.NewClient[v1.KillRequest, v1.KillResponse](
+			httpClient,
+			baseURL+ControlServiceKillProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Kill")),
+			connect.WithClientOptions(opts...),
+		),
+		logs: connect.NewClient[v1.LogsRequest, v1.LogsResponse](
+			httpClient,
+			baseURL+ControlServiceLogsProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Logs")),
+			connect.WithClientOptions(opts...),
+		),
+		stacks: connect.NewClient[v1.StacksRequest, v1.StacksResponse](
+			httpClient,
+			baseURL+ControlServiceStacksProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Stacks")),
+			connect.WithClientOptions(opts...),
+		),
+		settings: connect.NewClient[v1.SettingsRequest, v1.SettingsResponse](
+			httpClient,
+			baseURL+ControlServiceSettingsProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Settings")),
+			connect.WithClientOptions(opts...),
+		),
+		changeSettings: connect.NewClient[v1.ChangeSettingsRequest, v1.ChangeSettingsResponse](
+			httpClient,
+			baseURL+ControlServiceChangeSettingsProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("ChangeSettings")),
+			connect.WithClientOptions(opts...),
+		),
+		undoSettings: connect.NewClient[v1.UndoSettingsRequest, v1.UndoSettingsResponse](
+			httpClient,
+			baseURL+ControlServiceUndoSettingsProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("UndoSettings")),
+			connect.WithClientOptions(opts...),
+		),
+		saveSettings: connect.NewClient[v1.SaveSettingsRequest, v1.SaveSettingsResponse](
+			httpClient,
+			baseURL+ControlServiceSaveSettingsProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("SaveSettings")),
+			connect.WithClientOptions(opts...),
+		),
+		reload: connect.NewClient[v1.ReloadRequest, v1.ReloadResponse](
+			httpClient,
+			baseURL+ControlServiceReloadProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Reload")),
+			connect.WithClientOptions(opts...),
+		),
+		watch: connect.NewClient[v1.WatchRequest, v1.WatchResponse](
+			httpClient,
+			baseURL+ControlServiceWatchProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Watch")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // controlServiceClient implements ControlServiceClient.
 type controlServiceClient struct {
-	status *connect.Client[v1.StatusRequest, v1.StatusResponse]
+	status         *connect.Client[v1.StatusRequest, v1.StatusResponse]
+	explain        *connect.Client[v1.ExplainRequest, v1.ExplainResponse]
+	locks          *connect.Client[v1.LocksRequest, v1.LocksResponse]
+	listTasks      *connect.Client[v1.ListTasksRequest, v1.ListTasksResponse]
+	retryTasks     *connect.Client[v1.RetryTasksRequest, v1.RetryTasksResponse]
+	dropTasks      *connect.Client[v1.DropTasksRequest, v1.DropTasksResponse]
+	pause          *connect.Client[v1.PauseRequest, v1.PauseResponse]
+	resume         *connect.Client[v1.ResumeRequest, v1.ResumeResponse]
+	restart        *connect.Client[v1.RestartRequest, v1.RestartResponse]
+	kill           *connect.Client[v1.KillRequest, v1.KillResponse]
+	logs           *connect.Client[v1.LogsRequest, v1.LogsResponse]
+	stacks         *connect.Client[v1.StacksRequest, v1.StacksResponse]
+	settings       *connect.Client[v1.SettingsRequest, v1.SettingsResponse]
+	changeSettings *connect.Client[v1.ChangeSettingsRequest, v1.ChangeSettingsResponse]
+	undoSettings   *connect.Client[v1.UndoSettingsRequest, v1.UndoSettingsResponse]
+	saveSettings   *connect.Client[v1.SaveSettingsRequest, v1.SaveSettingsResponse]
+	reload         *connect.Client[v1.ReloadRequest, v1.ReloadResponse]
+	watch          *connect.Client[v1.WatchRequest, v1.WatchResponse]
 }
 
 // Status calls drover.api.v1.ControlService.Status.
@@ -77,10 +270,189 @@ func (c *controlServiceClient) Status(ctx context.Context, req *v1.StatusRequest
 	return nil, err
 }
 
+// Explain calls drover.api.v1.ControlService.Explain.
+func (c *controlServiceClient) Explain(ctx context.Context, req *v1.ExplainRequest) (*v1.ExplainResponse, error) {
+	response, err := c.explain.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Locks calls drover.api.v1.ControlService.Locks.
+func (c *controlServiceClient) Locks(ctx context.Context, req *v1.LocksRequest) (*v1.LocksResponse, error) {
+	response, err := c.locks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListTasks calls drover.api.v1.ControlService.ListTasks.
+func (c *controlServiceClient) ListTasks(ctx context.Context, req *v1.ListTasksRequest) (*v1.ListTasksResponse, error) {
+	response, err := c.listTasks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RetryTasks calls drover.api.v1.ControlService.RetryTasks.
+func (c *controlServiceClient) RetryTasks(ctx context.Context, req *v1.RetryTasksRequest) (*v1.RetryTasksResponse, error) {
+	response, err := c.retryTasks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DropTasks calls drover.api.v1.ControlService.DropTasks.
+func (c *controlServiceClient) DropTasks(ctx context.Context, req *v1.DropTasksRequest) (*v1.DropTasksResponse, error) {
+	response, err := c.dropTasks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Pause calls drover.api.v1.ControlService.Pause.
+func (c *controlServiceClient) Pause(ctx context.Context, req *v1.PauseRequest) (*v1.PauseResponse, error) {
+	response, err := c.pause.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Resume calls drover.api.v1.ControlService.Resume.
+func (c *controlServiceClient) Resume(ctx context.Context, req *v1.ResumeRequest) (*v1.ResumeResponse, error) {
+	response, err := c.resume.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Restart calls drover.api.v1.ControlService.Restart.
+func (c *controlServiceClient) Restart(ctx context.Context, req *v1.RestartRequest) (*v1.RestartResponse, error) {
+	response, err := c.restart.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Kill calls drover.api.v1.ControlService.Kill.
+func (c *controlServiceClient) Kill(ctx context.Context, req *v1.KillRequest) (*v1.KillResponse, error) {
+	response, err := c.kill.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Logs calls drover.api.v1.ControlService.Logs.
+func (c *controlServiceClient) Logs(ctx context.Context, req *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogsResponse], error) {
+	return c.logs.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// Stacks calls drover.api.v1.ControlService.Stacks.
+func (c *controlServiceClient) Stacks(ctx context.Context, req *v1.StacksRequest) (*v1.StacksResponse, error) {
+	response, err := c.stacks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Settings calls drover.api.v1.ControlService.Settings.
+func (c *controlServiceClient) Settings(ctx context.Context, req *v1.SettingsRequest) (*v1.SettingsResponse, error) {
+	response, err := c.settings.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ChangeSettings calls drover.api.v1.ControlService.ChangeSettings.
+func (c *controlServiceClient) ChangeSettings(ctx context.Context, req *v1.ChangeSettingsRequest) (*v1.ChangeSettingsResponse, error) {
+	response, err := c.changeSettings.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// UndoSettings calls drover.api.v1.ControlService.UndoSettings.
+func (c *controlServiceClient) UndoSettings(ctx context.Context, req *v1.UndoSettingsRequest) (*v1.UndoSettingsResponse, error) {
+	response, err := c.undoSettings.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SaveSettings calls drover.api.v1.ControlService.SaveSettings.
+func (c *controlServiceClient) SaveSettings(ctx context.Context, req *v1.SaveSettingsRequest) (*v1.SaveSettingsResponse, error) {
+	response, err := c.saveSettings.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Reload calls drover.api.v1.ControlService.Reload.
+func (c *controlServiceClient) Reload(ctx context.Context, req *v1.ReloadRequest) (*v1.ReloadResponse, error) {
+	response, err := c.reload.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Watch calls drover.api.v1.ControlService.Watch.
+func (c *controlServiceClient) Watch(ctx context.Context, req *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchResponse], error) {
+	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // ControlServiceHandler is an implementation of the drover.api.v1.ControlService service.
 type ControlServiceHandler interface {
 	// Status says how the manager, its queues, workers and plugins are doing.
 	Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error)
+	// Explain says why a queue has the number of workers that it has, what limits it now, and what was decided lately.
+	Explain(context.Context, *v1.ExplainRequest) (*v1.ExplainResponse, error)
+	// Locks lists the locks of this manager's tasks, and the tasks that wait for one.
+	Locks(context.Context, *v1.LocksRequest) (*v1.LocksResponse, error)
+	// ListTasks lists tasks of a queue in one state, over all managers, the next to run or the latest to end first.
+	ListTasks(context.Context, *v1.ListTasksRequest) (*v1.ListTasksResponse, error)
+	// RetryTasks puts dead letters back into their queue with fresh counters, and failed tasks at its head.
+	RetryTasks(context.Context, *v1.RetryTasksRequest) (*v1.RetryTasksResponse, error)
+	// DropTasks takes tasks that do not run out of their queue, dead letters included.
+	DropTasks(context.Context, *v1.DropTasksRequest) (*v1.DropTasksResponse, error)
+	// Pause stops the taking of a queue's tasks; those that run go on.
+	Pause(context.Context, *v1.PauseRequest) (*v1.PauseResponse, error)
+	// Resume takes them again, and tries at once to start what could not be started.
+	Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error)
+	// Restart replaces workers after their tasks, one after the other, new ones first.
+	Restart(context.Context, *v1.RestartRequest) (*v1.RestartResponse, error)
+	// Kill ends a worker now; its tasks go back, and it costs them nothing.
+	Kill(context.Context, *v1.KillRequest) (*v1.KillResponse, error)
+	// Logs sends what a worker wrote, and with follow what it writes until it ends.
+	Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error
+	// Stacks makes a worker that can do so write the stacks of its threads of execution, and returns them.
+	Stacks(context.Context, *v1.StacksRequest) (*v1.StacksResponse, error)
+	// Settings lists settings with their values, where these come from, and what is allowed.
+	Settings(context.Context, *v1.SettingsRequest) (*v1.SettingsResponse, error)
+	// ChangeSettings makes all changes or none.
+	ChangeSettings(context.Context, *v1.ChangeSettingsRequest) (*v1.ChangeSettingsResponse, error)
+	// UndoSettings takes the last change of settings back.
+	UndoSettings(context.Context, *v1.UndoSettingsRequest) (*v1.UndoSettingsResponse, error)
+	// SaveSettings writes the live changes where they outlive a restart.
+	SaveSettings(context.Context, *v1.SaveSettingsRequest) (*v1.SaveSettingsResponse, error)
+	// Reload reads the configuration again.
+	Reload(context.Context, *v1.ReloadRequest) (*v1.ReloadResponse, error)
+	// Watch sends what happens, as it happens, until the caller goes.
+	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error
 }
 
 // NewControlServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -96,10 +468,146 @@ func NewControlServiceHandler(svc ControlServiceHandler, opts ...connect.Handler
 		connect.WithSchema(controlServiceMethods.ByName("Status")),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlServiceExplainHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceExplainProcedure,
+		svc.Explain,
+		connect.WithSchema(controlServiceMethods.ByName("Explain")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceLocksHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceLocksProcedure,
+		svc.Locks,
+		connect.WithSchema(controlServiceMethods.ByName("Locks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceListTasksHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceListTasksProcedure,
+		svc.ListTasks,
+		connect.WithSchema(controlServiceMethods.ByName("ListTasks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceRetryTasksHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceRetryTasksProcedure,
+		svc.RetryTasks,
+		connect.WithSchema(controlServiceMethods.ByName("RetryTasks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceDropTasksHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceDropTasksProcedure,
+		svc.DropTasks,
+		connect.WithSchema(controlServiceMethods.ByName("DropTasks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServicePauseHandler := connect.NewUnaryHandlerSimple(
+		ControlServicePauseProcedure,
+		svc.Pause,
+		connect.WithSchema(controlServiceMethods.ByName("Pause")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceResumeHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceResumeProcedure,
+		svc.Resume,
+		connect.WithSchema(controlServiceMethods.ByName("Resume")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceRestartHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceRestartProcedure,
+		svc.Restart,
+		connect.WithSchema(controlServiceMethods.ByName("Restart")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceKillHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceKillProcedure,
+		svc.Kill,
+		connect.WithSchema(controlServiceMethods.ByName("Kill")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceLogsHandler := connect.NewServerStreamHandlerSimple(
+		ControlServiceLogsProcedure,
+		svc.Logs,
+		connect.WithSchema(controlServiceMethods.ByName("Logs")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceStacksHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceStacksProcedure,
+		svc.Stacks,
+		connect.WithSchema(controlServiceMethods.ByName("Stacks")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceSettingsHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceSettingsProcedure,
+		svc.Settings,
+		connect.WithSchema(controlServiceMethods.ByName("Settings")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceChangeSettingsHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceChangeSettingsProcedure,
+		svc.ChangeSettings,
+		connect.WithSchema(controlServiceMethods.ByName("ChangeSettings")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceUndoSettingsHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceUndoSettingsProcedure,
+		svc.UndoSettings,
+		connect.WithSchema(controlServiceMethods.ByName("UndoSettings")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceSaveSettingsHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceSaveSettingsProcedure,
+		svc.SaveSettings,
+		connect.WithSchema(controlServiceMethods.ByName("SaveSettings")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceReloadHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceReloadProcedure,
+		svc.Reload,
+		connect.WithSchema(controlServiceMethods.ByName("Reload")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceWatchHandler := connect.NewServerStreamHandlerSimple(
+		ControlServiceWatchProcedure,
+		svc.Watch,
+		connect.WithSchema(controlServiceMethods.ByName("Watch")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/drover.api.v1.ControlService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ControlServiceStatusProcedure:
 			controlServiceStatusHandler.ServeHTTP(w, r)
+		case ControlServiceExplainProcedure:
+			controlServiceExplainHandler.ServeHTTP(w, r)
+		case ControlServiceLocksProcedure:
+			controlServiceLocksHandler.ServeHTTP(w, r)
+		case ControlServiceListTasksProcedure:
+			controlServiceListTasksHandler.ServeHTTP(w, r)
+		case ControlServiceRetryTasksProcedure:
+			controlServiceRetryTasksHandler.ServeHTTP(w, r)
+		case ControlServiceDropTasksProcedure:
+			controlServiceDropTasksHandler.ServeHTTP(w, r)
+		case ControlServicePauseProcedure:
+			controlServicePauseHandler.ServeHTTP(w, r)
+		case ControlServiceResumeProcedure:
+			controlServiceResumeHandler.ServeHTTP(w, r)
+		case ControlServiceRestartProcedure:
+			controlServiceRestartHandler.ServeHTTP(w, r)
+		case ControlServiceKillProcedure:
+			controlServiceKillHandler.ServeHTTP(w, r)
+		case ControlServiceLogsProcedure:
+			controlServiceLogsHandler.ServeHTTP(w, r)
+		case ControlServiceStacksProcedure:
+			controlServiceStacksHandler.ServeHTTP(w, r)
+		case ControlServiceSettingsProcedure:
+			controlServiceSettingsHandler.ServeHTTP(w, r)
+		case ControlServiceChangeSettingsProcedure:
+			controlServiceChangeSettingsHandler.ServeHTTP(w, r)
+		case ControlServiceUndoSettingsProcedure:
+			controlServiceUndoSettingsHandler.ServeHTTP(w, r)
+		case ControlServiceSaveSettingsProcedure:
+			controlServiceSaveSettingsHandler.ServeHTTP(w, r)
+		case ControlServiceReloadProcedure:
+			controlServiceReloadHandler.ServeHTTP(w, r)
+		case ControlServiceWatchProcedure:
+			controlServiceWatchHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -111,4 +619,72 @@ type UnimplementedControlServiceHandler struct{}
 
 func (UnimplementedControlServiceHandler) Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Status is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Explain(context.Context, *v1.ExplainRequest) (*v1.ExplainResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Explain is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Locks(context.Context, *v1.LocksRequest) (*v1.LocksResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Locks is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) ListTasks(context.Context, *v1.ListTasksRequest) (*v1.ListTasksResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.ListTasks is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) RetryTasks(context.Context, *v1.RetryTasksRequest) (*v1.RetryTasksResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.RetryTasks is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) DropTasks(context.Context, *v1.DropTasksRequest) (*v1.DropTasksResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.DropTasks is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Pause(context.Context, *v1.PauseRequest) (*v1.PauseResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Pause is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Resume(context.Context, *v1.ResumeRequest) (*v1.ResumeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Resume is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Restart(context.Context, *v1.RestartRequest) (*v1.RestartResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Restart is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Kill(context.Context, *v1.KillRequest) (*v1.KillResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Kill is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Logs is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Stacks(context.Context, *v1.StacksRequest) (*v1.StacksResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Stacks is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Settings(context.Context, *v1.SettingsRequest) (*v1.SettingsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Settings is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) ChangeSettings(context.Context, *v1.ChangeSettingsRequest) (*v1.ChangeSettingsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.ChangeSettings is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) UndoSettings(context.Context, *v1.UndoSettingsRequest) (*v1.UndoSettingsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.UndoSettings is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) SaveSettings(context.Context, *v1.SaveSettingsRequest) (*v1.SaveSettingsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.SaveSettings is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Reload(context.Context, *v1.ReloadRequest) (*v1.ReloadResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Reload is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Watch is not implemented"))
 }
