@@ -96,6 +96,7 @@ func (o *Orchestrator) openLauncher(stack *stages) error {
 		return err
 	}
 	stack.onStop("directory of worker sockets", dir.close)
+	o.openReaper(dir, stack)
 	if o.launcher, err = worker.NewLauncher(dir.path, o.log); err != nil {
 		return err
 	}

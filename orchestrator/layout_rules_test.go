@@ -56,6 +56,20 @@ func folderRules() []folderRule {
 			why: "settings is a leaf: what may change while the manager runs",
 		},
 		{
+			folder: "orchestrator/internal/reaper/...",
+			why:    "reaper is a leaf: directories and processes",
+		},
+		{
+			folder: "orchestrator/internal/program/...",
+			why:    "program is a leaf: the files of plugins",
+		},
+		{
+			folder:   "orchestrator/internal/worker/...",
+			may:      []string{"orchestrator/internal/job", "orchestrator/internal/reaper", "protocol/..."},
+			testsMay: []string{"plugins/sdk/..."}, // to be a worker process
+			why:      "a stage never knows its siblings, and worker alone starts and ends processes",
+		},
+		{
 			folder:   "orchestrator/internal/*/...",
 			may:      []string{"orchestrator/internal/job", "orchestrator/internal/settings", "protocol/..."},
 			testsMay: []string{"plugins/sdk/..."}, // to be a worker process
@@ -68,8 +82,8 @@ func folderRules() []folderRule {
 			why:      "it wires the stages of a manager, and workers are separate programs",
 		},
 		{
-			folder: "orchestrator/cmd/droverd", may: []string{"configs", "orchestrator"},
-			why: "main holds flags, signals and the exit code, nothing else",
+			folder: "orchestrator/cmd/droverd", may: []string{"configs", "orchestrator", "orchestrator/internal/reaper"},
+			why: "main holds flags, signals and the exit code, nothing else; its program is also the reaper",
 		},
 		{
 			folder: "orchestrator/cmd/drover-bench", may: []string{"orchestrator", "plugins/sdk", "protocol/..."},

@@ -42,6 +42,7 @@ type Orchestrator struct {
 	abort   chan struct{} // closed by Abort
 	hurry   sync.Once
 	up      chan struct{} // closed when everything runs
+	guard   []string      // the program that is the reaper; none when empty
 
 	// Run sets these, in this order, before anything reads them.
 	broker     *embedded.Broker // nil unless embedded

@@ -20,6 +20,7 @@ import (
 
 	"github.com/drover-jobs/drover/configs"
 	"github.com/drover-jobs/drover/orchestrator"
+	"github.com/drover-jobs/drover/orchestrator/internal/reaper"
 )
 
 const (
@@ -34,6 +35,9 @@ var version = "unknown"
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
 func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == reaper.Argument {
+		return reaper.Reap(args[1:], os.Stdin, stderr)
+	}
 	flags := flag.NewFlagSet("droverd", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	path := flags.String("config", "", "configuration `file`; without it, the embedded development configuration is used")
@@ -81,6 +85,7 @@ func load(path string) (*orchestrator.Config, error) {
 func manage(config *orchestrator.Config, path string, stderr io.Writer) int {
 	log := slog.New(handler(config.Manager.Log, stderr))
 	o := orchestrator.New(config, version, log)
+	o.Guard("/proc/self/exe") // also when the file has been replaced since
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 

@@ -39,7 +39,7 @@ func TestNothingIsInherited(t *testing.T) {
 		t.Fatal(err)
 	}
 	allowed := []string{
-		"PATH", "TMPDIR", "TZ", "LANG", "COLOR", protocol.EnvAPI, protocol.EnvLifeline, protocol.CookieKey,
+		"PATH", "TMPDIR", "TZ", "LANG", "COLOR", protocol.EnvAPI, protocol.EnvLifeline, protocol.CookieKey, "DROVER_WORKER_DIR",
 		"PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR",
 	}
 	var names []string

@@ -22,6 +22,7 @@ type Launcher struct {
 	socketDir string
 	starts    chan func()
 	ended     chan struct{} // closed when no start is served any more
+	untraced  bool          // tracing is forbidden; belongs to the thread
 	lastID    atomic.Uint64
 	processes sync.WaitGroup
 }

@@ -1,61 +1,52 @@
 package worker
 
 import (
-	"os"
-	"strconv"
-	"strings"
-)
+	"syscall"
 
-// maxTree bounds how many processes of one worker are looked at.
-const maxTree = 1000
+	"github.com/drover-jobs/drover/orchestrator/internal/reaper"
+)
 
 // RSS returns the resident memory of the process and all its descendants, in bytes; 0 when it cannot be read, as after its
 // end. Pages that they share are counted for each.
 func (p *Process) RSS() int64 {
-	total := int64(0)
-	tree := []int{p.PID()}
-	for n := 0; n < len(tree) && n < maxTree; n++ {
-		total += residentOf(tree[n])
-		tree = append(tree, childrenOf(tree[n])...)
+	tree := reaper.Tree(p.PID())
+	if len(tree) == 0 || !p.s.run.running() {
+		return 0
 	}
+	p.s.run.strays.see(p.s.run.launcher.socketDir, tree)
+	total := int64(0)
+	for _, member := range tree {
+		total += member.RSS
+	}
+	p.sampled(total)
 	return total
 }
 
-// residentOf reads the second field of /proc/PID/statm (proc(5)): resident pages.
-func residentOf(pid int) int64 {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
-	if err != nil {
-		return 0
+// sampled keeps the latest and the largest size that was seen.
+func (p *Process) sampled(size int64) {
+	if size <= 0 {
+		return
 	}
-	fields := strings.Fields(string(data))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return pages * int64(os.Getpagesize())
+	p.mu.Lock()
+	p.lastRSS, p.peakRSS = size, max(p.peakRSS, size)
+	p.mu.Unlock()
 }
 
-// childrenOf reads /proc/PID/task/TID/children (proc(5)) of every thread: a child belongs to the thread that forked it.
-func childrenOf(pid int) []int {
-	threads := "/proc/" + strconv.Itoa(pid) + "/task/"
-	entries, err := os.ReadDir(threads)
-	if err != nil {
-		return nil
+// rssAtEnd is what is known of the memory of a process that has been collected, in bytes: the latest sample, or else the most that
+// the process itself ever had. The caller holds mu.
+func (p *Process) rssAtEnd() int64 {
+	if p.lastRSS > 0 {
+		return p.lastRSS
 	}
-	var children []int
-	for _, e := range entries {
-		data, err := os.ReadFile(threads + e.Name() + "/children")
-		if err != nil {
-			continue // the thread has ended
-		}
-		for field := range strings.FieldsSeq(string(data)) {
-			if child, err := strconv.Atoi(field); err == nil {
-				children = append(children, child)
-			}
-		}
+	if usage, ok := p.s.run.state.SysUsage().(*syscall.Rusage); ok {
+		return usage.Maxrss << 10 // getrusage(2) counts in KiB
 	}
-	return children
+	return 0
+}
+
+// Peak is the most memory, in bytes, that was ever sampled for the process and its descendants.
+func (p *Process) Peak() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.peakRSS
 }

@@ -37,7 +37,9 @@ type Process struct {
 	reason   job.ExitReason // why it was told to go; empty while it was not
 	killed   bool           // it was killed for the reason, rather than asked to go
 	guilty   uint64         // the run it was killed for
-	leaving  *time.Timer    // to the kill of a process that was told to go and has nothing left to do; nil for none
+	lastRSS  int64          // bytes, as sampled last; 0 when it never was
+	peakRSS  int64
+	leaving  *time.Timer // to the kill of a process that was told to go and has nothing left to do; nil for none
 }
 
 // run is one job in the process.
@@ -200,7 +202,7 @@ func (p *Process) exit(left int) job.Exit {
 	state := p.s.run.state
 	exit := job.Exit{
 		Reason: p.reason, Worker: p.id, PID: p.PID(), Code: state.ExitCode(), Signal: signalOf(state),
-		Age: time.Since(p.since), Tail: p.Tail(diagnosedLines),
+		Age: time.Since(p.since), Tail: p.Tail(diagnosedLines), RSS: p.rssAtEnd(),
 	}
 	switch {
 	case p.killed, p.reason == job.ExitPanic: // a panic's process may leave runs behind that do not end

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"golang.org/x/sys/unix"
 
+	"github.com/drover-jobs/drover/orchestrator/internal/reaper"
 	"github.com/drover-jobs/drover/protocol"
 )
 
@@ -32,6 +33,11 @@ type processRunner struct {
 	readers   []*os.File
 	pumps     sync.WaitGroup
 	handshake *firstLine
+
+	sockets string      // its own directory; set by adopt
+	wanted  credentials // the user to run as
+	limits  Rlimits
+	strays  strays
 
 	exited chan struct{} // closed when the process has ended
 	done   chan struct{} // closed when the process has been collected
@@ -59,7 +65,7 @@ func newRunner(l *Launcher, spec Spec, out *output) *processRunner {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	r := &processRunner{launcher: l, cmd: cmd, out: out, exited: make(chan struct{}), done: make(chan struct{})}
+	r := &processRunner{launcher: l, cmd: cmd, out: out, limits: spec.Limits, exited: make(chan struct{}), done: make(chan struct{})}
 	r.stdout, r.stdoutW = io.Pipe()
 	return r
 }
@@ -75,8 +81,11 @@ func baseEnvironment() []string {
 	return env
 }
 
-// adopt takes over what go-plugin wants the process to find in its environment.
-func (r *processRunner) adopt(fromPlugin []string) { r.cmd.Env = append(r.cmd.Env, fromPlugin...) }
+// adopt takes over what go-plugin wants the process to find in its environment, and the directory of its socket.
+func (r *processRunner) adopt(fromPlugin []string, sockets string) {
+	r.cmd.Env = append(append(r.cmd.Env, fromPlugin...), reaper.Variable+"="+sockets)
+	r.sockets = sockets
+}
 
 // Start forks the process and begins to read what it writes.
 func (r *processRunner) Start(ctx context.Context) (err error) {
@@ -110,8 +119,11 @@ func (r *processRunner) Start(ctx context.Context) (err error) {
 	r.cmd.ExtraFiles = []*os.File{lifeR}
 	r.cmd.Env = append(r.cmd.Env, protocol.EnvLifeline+"="+strconv.Itoa(lifelineFD))
 
-	if err := r.launcher.onThread(ctx, r.cmd.Start); err != nil {
-		return fmt.Errorf("start %s: %w", r.Name(), err)
+	if err := r.become(outW, errW); err != nil {
+		return err
+	}
+	if err := r.launcher.onThread(ctx, r.fork); err != nil {
+		return fmt.Errorf("start %s: %w", r.Name(), r.explain(err))
 	}
 	closeAll([]*os.File{outW, errW, lifeR})
 	r.lifeline = lifeW
@@ -146,13 +158,12 @@ func (r *processRunner) appear() {
 	}
 	r.pid = r.cmd.Process.Pid
 	if r.doomed {
-		_ = syscall.Kill(-r.pid, syscall.SIGKILL)
+		r.killTree()
 	}
 }
 
 // reap waits for the process's end, kills what is left of its group while its number is still its own, and collects it.
 func (r *processRunner) reap() {
-	defer r.launcher.processes.Done()
 	pid := r.cmd.Process.Pid
 	for {
 		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
@@ -165,6 +176,7 @@ func (r *processRunner) reap() {
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 	r.collected = true
 	r.killing.Unlock()
+	go r.sweep()     // beside the rest: nobody has to wait for it but the launcher's end
 	_ = r.cmd.Wait() // its pipes are files of ours, so it waits for nothing else
 	r.state = r.cmd.ProcessState
 	deadline := time.Now().Add(pipeGrace)
@@ -174,17 +186,25 @@ func (r *processRunner) reap() {
 	r.pumps.Wait()
 	_ = r.stdoutW.CloseWithError(io.EOF)
 	closeAll(append(r.readers, r.lifeline))
+	reaper.Forget(r.launcher.socketDir, pid)
 	close(r.done)
 }
 
-// killGroup sends SIGKILL to the process and all its descendants that stayed in its group; nothing once it is collected.
+// killGroup sends SIGKILL to the process, its group and all its descendants; nothing once it is collected.
 func (r *processRunner) killGroup() {
 	r.killing.Lock()
 	defer r.killing.Unlock()
 	r.doomed = true
 	if r.pid != 0 && !r.collected {
-		_ = syscall.Kill(-r.pid, syscall.SIGKILL)
+		r.killTree()
 	}
+}
+
+// running reports whether the process has not been collected: its number is its own.
+func (r *processRunner) running() bool {
+	r.killing.Lock()
+	defer r.killing.Unlock()
+	return r.pid != 0 && !r.collected
 }
 
 // whileAlive returns a context that ends with the process as well.

@@ -18,8 +18,22 @@ type Spec struct {
 	Options []byte // JSON object for Configure
 	Slots   int
 	Manager string
+	// User is the name or the number of the user that the process runs as; empty for the manager's own. Only root may start
+	// processes for others. They get that user's groups, and nobody else's.
+	User   string
+	Limits Rlimits
 	// StartTimeout bounds the whole start; every call into the process after it has a bound as well.
 	StartTimeout time.Duration
+}
+
+// Rlimits are what the kernel holds a process to (setrlimit(2)). They hold before its first instruction, and for its children.
+// 0 leaves what the manager has, but for core dumps.
+type Rlimits struct {
+	OpenFiles uint64 // file descriptors of one process
+	Processes uint64 // processes and threads of the user, wherever they were started; root's are not counted
+	CoreSize  uint64 // bytes of a core dump; 0 is none, because a dump holds payloads and secrets
+	FileSize  uint64 // bytes of a file that it writes
+	CPU       time.Duration
 }
 
 // Sink is told what happens in a process. Its calls come from the process's own goroutines and must not block for long.

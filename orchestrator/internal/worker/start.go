@@ -113,6 +113,10 @@ func (l *Launcher) shakeHands(ctx context.Context, spec Spec) (*started, error) 
 	if s.run.cmd.Err != nil {
 		return nil, fmt.Errorf("plugin %s cannot be started: %w", spec.Plugin, s.run.cmd.Err)
 	}
+	var err error
+	if s.run.wanted, err = lookUp(spec.User); err != nil {
+		return nil, fmt.Errorf("plugin %s cannot be started: %w", spec.Plugin, err)
+	}
 	s.client = s.newClient(l.socketDir, spec.StartTimeout)
 	stop := context.AfterFunc(ctx, s.run.killGroup)
 	defer stop()
@@ -140,7 +144,7 @@ func (s *started) newClient(socketDir string, timeout time.Duration) *plugin.Cli
 		Logger:           hclog.New(&hclog.LoggerOptions{Output: io.Discard, Level: hclog.Off}),
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, sockets string) (runner.Runner, error) {
 			s.sockets = sockets
-			s.run.adopt(cmd.Env)
+			s.run.adopt(cmd.Env, sockets)
 			return s.run, nil
 		},
 		GRPCDialOptions: []grpc.DialOption{

@@ -1,0 +1,103 @@
+package worker
+
+import (
+	"sync"
+	"syscall"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/reaper"
+)
+
+// What a process starts and what does not stay in its group.
+
+// strays are the descendants of a process that were seen to lead a group of their own: once their parents are gone, nothing else
+// tells whose they are.
+type strays struct {
+	mu    sync.Mutex
+	known map[int]reaper.Process // by process number
+}
+
+// see remembers the strays of a tree, and notes them for the manager's reaper.
+func (s *strays) see(dir string, tree []reaper.Process) {
+	if len(tree) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range tree[1:] {
+		if p.Group != p.PID || s.known[p.PID].Start == p.Start {
+			continue
+		}
+		if s.known == nil {
+			s.known = map[int]reaper.Process{}
+		}
+		if len(s.known) >= maxStrays {
+			s.forgetGone(dir)
+		}
+		s.known[p.PID] = p
+		_ = reaper.Note(dir, p) // without the note, the environment still tells, as a rule
+	}
+}
+
+// maxStrays is how many strays are remembered before those that have ended are forgotten.
+const maxStrays = 64
+
+// forgetGone forgets the strays that have ended. The caller holds mu.
+func (s *strays) forgetGone(dir string) {
+	for pid, p := range s.known {
+		if now, err := reaper.Look(pid); err != nil || now.Start != p.Start {
+			delete(s.known, pid)
+			reaper.Forget(dir, pid)
+		}
+	}
+}
+
+// all returns them and forgets none.
+func (s *strays) all() []reaper.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := make([]reaper.Process, 0, len(s.known))
+	for _, p := range s.known {
+		found = append(found, p)
+	}
+	return found
+}
+
+// note writes down whose group it is. The process has just been forked.
+func (r *processRunner) note(pid int) {
+	leader, err := reaper.Look(pid)
+	if err == nil {
+		err = reaper.Note(r.launcher.socketDir, leader)
+	}
+	if err != nil {
+		r.launcher.log.Warn("should the manager be killed, children of this worker may remain", "pid", pid, "error", err)
+	}
+}
+
+// killTree kills the group, and the descendants outside of it, who are found only as long as their parents live. The caller holds
+// killing.
+func (r *processRunner) killTree() {
+	tree := reaper.Tree(r.pid)
+	r.strays.see(r.launcher.socketDir, tree)
+	_ = syscall.Kill(-r.pid, syscall.SIGKILL)
+	for _, p := range tree {
+		if p.Group != r.pid {
+			p.Kill()
+		}
+	}
+}
+
+// sweep kills what the process has left, wherever it went. The launcher's end waits for it.
+func (r *processRunner) sweep() {
+	defer r.launcher.processes.Done()
+	left := r.strays.all()
+	killed, clean := reaper.SweepWorker(r.sockets, left)
+	for _, p := range left {
+		reaper.Forget(r.launcher.socketDir, p.PID)
+	}
+	switch pid := r.cmd.Process.Pid; {
+	case !clean:
+		r.launcher.log.Warn("processes that a worker left do not die", "worker_pid", pid, "directory", r.sockets)
+	case killed > 0:
+		r.launcher.log.Debug("killed what a worker left", "worker_pid", pid, "processes", killed)
+	}
+}
