@@ -23,11 +23,12 @@ const (
 	EndKilled      = "killed"      // its process died or was killed, and it is to blame
 	EndSuspect     = "suspect"     // the same, with others in the process: nobody is charged
 	EndInterrupted = "interrupted" // stopped, and nobody is to blame
+	EndLost        = "lost"        // its manager died
 )
 
 // Attempt is one run of a task that did not end well, as it is kept with the task.
 type Attempt struct {
-	Number  int           `json:"number"` // 1 for the first run
+	Number  int           `json:"number,omitempty"` // 1 for the first run; 0 when unknown
 	Manager string        `json:"manager"`
 	Worker  uint64        `json:"worker,omitempty"` // the worker's number in its manager; 0 when no worker had the task
 	PID     int           `json:"pid,omitempty"`
@@ -86,7 +87,8 @@ func AttemptFromProto(p *taskv1.Attempt) Attempt {
 	}
 }
 
-// EncodeHistory returns the bytes that lie in Redis beside a task for its history; none for none.
+// EncodeHistory returns the bytes that lie in Redis beside a task for its history; none for none. Two histories joined end to
+// end are one: a script adds a run to what lies there without reading it.
 func EncodeHistory(history []Attempt) ([]byte, error) {
 	if len(history) == 0 {
 		return nil, nil

@@ -89,11 +89,25 @@ func sound(o job.Outcome) job.Outcome {
 			return o
 		}
 		o.End, o.Result, o.Fault = job.Faulted, nil, f.AsPermanent()
+	case job.Faulted:
+		o = faulted(o)
 	case job.Cancelled, job.Returned, job.Interrupted:
 	default:
 		if o.Fault == nil {
-			o.Fault = fault.New(fault.Failed, "it failed, and nobody said why")
+			o.Fault = fault.New(fault.Crash, "its process ended, and nobody said why")
 		}
+	}
+	return o
+}
+
+// faulted is the outcome of a run that its worker says failed: a kill when the worker says that a process which it had started
+// for the task died of it (plugins/exec), and never without a reason.
+func faulted(o job.Outcome) job.Outcome {
+	switch {
+	case o.Fault == nil:
+		o.Fault = fault.New(fault.Failed, "it failed, and nobody said why")
+	case o.Fault.Kind == fault.Crash:
+		o.End = job.Killed
 	}
 	return o
 }

@@ -65,6 +65,7 @@ func TestMoves(t *testing.T) {
 		"bury":    {failed(fault.New(fault.Failed, "never").AsPermanent()), want{state: asynq.TaskStateArchived, counters: [4]string{"1", "0", "0", "0"}, processed: 1, failed: 1, end: "dead", record: task.Dead}},
 		"return":  {job.Outcome{End: job.Returned}, want{state: asynq.TaskStatePending, counters: [4]string{"0", "0", "0", "0"}}},
 		"kill":    {job.Outcome{End: job.Killed, Fault: fault.New(fault.Crash, "x")}, want{state: asynq.TaskStatePending, counters: [4]string{"0", "1", "0", "0"}}},
+		"delay":   {job.Outcome{End: job.Returned, Fault: fault.New(fault.Unavailable, "later").WithRetryAfter(hour)}, want{state: asynq.TaskStateScheduled, counters: [4]string{"0", "0", "0", "0"}}},
 		"suspect": {job.Outcome{End: job.Killed, Suspect: true, Fault: fault.New(fault.Crash, "x")}, want{state: asynq.TaskStatePending, counters: [4]string{"0", "0", "0", "0"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,6 +104,64 @@ func TestMoves(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A task that goes back with a delay is due when that is over, rounded up, and is taken by asynq's own forwarder; what made
+// it a suspect stays with it.
+func TestDelayedReturn(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b broker) {
+		lane := newBench(b.client)
+		key := submit(t, b.client, 1)[0]
+		crashed := job.Outcome{End: job.Killed, Suspect: true, Fault: fault.New(fault.Crash, "x")}
+		lane.end(t, crashed, lane.Take(1)...)
+		began := time.Now()
+		later := job.Outcome{End: job.Returned, Fault: fault.New(fault.Unavailable, "later").WithRetryAfter(90 * time.Second)}
+		lane.end(t, later, lane.Take(1)...)
+		if wait := taskInfo(t, b.client, key).NextProcessAt.Sub(began); wait < 90*time.Second || wait > 93*time.Second {
+			t.Errorf("it is due in %s, want 90 s rounded up", wait)
+		}
+		check(t, asynq.NewInspectorFromRedisClient(b.client).RunTask(queue, key))
+		again := lane.Take(1)
+		if len(again) != 1 || !again[0].Suspect || again[0].Counters != (task.Counters{}) {
+			t.Errorf("it came back as %+v", again)
+		}
+	})
+}
+
+// What is remembered of a task's runs goes with it from run to run, whichever way it goes back, and stands beside a dead letter.
+func TestHistoryStaysWithTheTask(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, b broker) {
+		lane := newBench(b.client)
+		key := submit(t, b.client, 1)[0]
+		inspector := asynq.NewInspectorFromRedisClient(b.client)
+		for n, o := range []job.Outcome{
+			{End: job.Killed, Fault: fault.New(fault.Crash, "x")},
+			{End: job.Returned},
+			failed(fault.New(fault.Failed, "no").WithRetryAfter(time.Hour)),
+			{End: job.Interrupted},
+			{End: job.Returned, Fault: fault.New(fault.Unavailable, "later").WithRetryAfter(time.Hour)},
+			failed(fault.New(fault.Failed, "never").AsPermanent()),
+		} {
+			jobs := lane.Take(1)
+			if len(jobs) != 1 {
+				t.Fatalf("took %v before outcome %d", jobs, n)
+			}
+			lane.end(t, o, jobs...)
+			if state := taskInfo(t, b.client, key).State; state == asynq.TaskStateRetry || state == asynq.TaskStateScheduled {
+				check(t, inspector.RunTask(queue, key))
+			}
+		}
+		data := must[[]byte](t)(b.client.HGet(t.Context(), task.KeysOf(queue).Task(key), task.FieldHistory).Bytes())
+		var got []string
+		for _, a := range must[[]task.Attempt](t)(task.DecodeHistory(data)) {
+			got = append(got, a.Message)
+		}
+		if want := []string{"run 1", "run 2", "run 3", "run 4"}; !slices.Equal(got, want) {
+			t.Errorf("its history is %v, want %v", got, want)
+		}
+	})
 }
 
 func compareRecord(t *testing.T, c redis.UniversalClient, key string, state task.State) {

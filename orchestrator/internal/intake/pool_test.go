@@ -3,6 +3,7 @@ package intake_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -154,7 +155,10 @@ type judge struct{}
 func (judge) End(j *job.Job, o job.Outcome) { j.Decide(verdictOf(j, o)) }
 
 func verdictOf(j *job.Job, o job.Outcome) job.Verdict {
-	v := job.Verdict{Counters: j.Counters, KeepFor: time.Hour}
+	v := job.Verdict{Counters: j.Counters, KeepFor: time.Hour, History: j.History}
+	if o.End != job.Returned {
+		v.History = task.Remember(j.History, task.Attempt{Number: j.Attempt(), Message: "run " + strconv.Itoa(j.Attempt())})
+	}
 	if o.Fault != nil {
 		v.Reason = o.Fault.Error()
 	}
@@ -163,6 +167,9 @@ func verdictOf(j *job.Job, o job.Outcome) job.Verdict {
 		v.Move, v.State = job.Finish, task.Completed
 	case o.End == job.Cancelled:
 		v.Move, v.State = job.Finish, task.Cancelled
+	case o.End == job.Returned && o.Fault != nil:
+		v.Move, v.State, v.Suspect, v.RetryAt = job.Defer, task.Waiting, j.Suspect, o.Ended.Add(*o.Fault.RetryAfter)
+		return v
 	case o.End == job.Returned:
 		v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, j.Suspect
 		return v

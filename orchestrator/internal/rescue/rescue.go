@@ -21,6 +21,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
@@ -34,6 +35,8 @@ const (
 	callTimeout = time.Second
 	// batch is how many tasks one script puts back at most.
 	batch = 128
+	// maxHistory bounds the history to which a loss is added, in bytes: eight runs with their last lines of output fit.
+	maxHistory = 32 << 10
 )
 
 //go:embed watch.lua
@@ -154,19 +157,25 @@ func (r *Rescue) leases(ctx context.Context, queue string) (map[string]string, e
 
 // putBack puts tasks back that still have the lease that was watched.
 func (r *Rescue) putBack(ctx context.Context, queue string, abandoned map[string]string) error {
-	args := make([]any, 0, 2+2*batch)
-	begin := func() []any { return append(args[:0], task.KeysOf(queue).TaskPrefix(), time.Now().UnixNano()) }
+	const fixed = 4
+	now := time.Now()
+	lost, err := task.EncodeHistory([]task.Attempt{{Started: now, End: task.EndLost, Fault: fault.Lost, Message: "its manager died while it had the task"}})
+	if err != nil {
+		return fmt.Errorf("write down a loss: %w", err)
+	}
+	args := make([]any, 0, fixed+2*batch)
+	begin := func() []any { return append(args[:0], task.KeysOf(queue).TaskPrefix(), now.UnixNano(), lost, maxHistory) }
 	args = begin()
 	for key, lease := range abandoned {
 		args = append(args, key, lease)
-		if len(args) >= 2+2*batch {
+		if len(args) >= fixed+2*batch {
 			if err := r.putBackBatch(ctx, queue, args); err != nil {
 				return err
 			}
 			args = begin()
 		}
 	}
-	if len(args) > 2 {
+	if len(args) > fixed {
 		return r.putBackBatch(ctx, queue, args)
 	}
 	return nil

@@ -98,6 +98,13 @@ func TestPutsBackWhatNobodyOwns(t *testing.T) {
 	onBoth(t, func(r rig) {
 		r.take("dead", 1000)
 		r.take("bare", 0)
+		earlier, err := task.EncodeHistory([]task.Attempt{{Number: 1, End: task.EndFailed}})
+		if err == nil {
+			err = r.rdb.HSet(r.t.Context(), r.keys.Task("dead"), task.FieldHistory, earlier).Err()
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
 		r.take("living", 1000)
 		if err := r.rdb.LPush(t.Context(), r.keys.Pending(), "waiting").Err(); err != nil {
 			r.t.Fatal(err)
@@ -122,6 +129,9 @@ func TestPutsBackWhatNobodyOwns(t *testing.T) {
 			got := r.rdb.HGetAll(r.t.Context(), r.keys.Task(key)).Val()
 			if got["state"] != "pending" || got[task.FieldLosses] != "1" || got[task.FieldHolder] != "" || got["pending_since"] == "" {
 				r.t.Errorf("%s: %v", key, got)
+			}
+			if h, err := task.DecodeHistory([]byte(got[task.FieldHistory])); err != nil || len(h) == 0 || h[len(h)-1].End != task.EndLost || (key == "dead") != (len(h) == 2) {
+				r.t.Errorf("%s: its history is %+v, %v", key, h, err)
 			}
 		}
 		if active := r.rdb.LRange(r.t.Context(), r.keys.Active(), 0, -1).Val(); !slices.Equal(active, []string{"living"}) {

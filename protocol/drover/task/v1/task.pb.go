@@ -385,7 +385,7 @@ func (x *Counters) GetLosses() uint32 {
 // Attempt is one run that did not end well, as it is kept with its task.
 type Attempt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// 1 for the first run of the task.
+	// 1 for the first run of the task; 0 when unknown.
 	Number  uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
 	Manager string `protobuf:"bytes,2,opt,name=manager,proto3" json:"manager,omitempty"`
 	// The worker's number in its manager and its process number; 0 when no worker had it.
@@ -394,7 +394,8 @@ type Attempt struct {
 	StartedMs int64  `protobuf:"varint,5,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
 	// Milliseconds.
 	RunMs int64 `protobuf:"varint,6,opt,name=run_ms,json=runMs,proto3" json:"run_ms,omitempty"`
-	// "failed", "killed", "suspect" (killed with others in its process, nobody charged) or "interrupted".
+	// "failed", "killed", "suspect" (killed with others in its process, nobody charged), "interrupted" or
+	// "lost" (its manager died).
 	End string `protobuf:"bytes,7,opt,name=end,proto3" json:"end,omitempty"`
 	// What went wrong, as in a Fault.
 	FaultKind FaultKind `protobuf:"varint,8,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
