@@ -1,0 +1,190 @@
+package orchestrator_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/drover-jobs/drover/protocol/testenv"
+)
+
+// kills is how often a manager is killed, in a short test run and in a whole one.
+const (
+	shortKills = 3
+	kills      = 20
+)
+
+// scattering returns a command of a worker that starts, besides itself, children that went away from it in every way that a reaper
+// can follow. All of them have the mark on their command line.
+func scattering(t *testing.T, dir, mark string) []string {
+	t.Helper()
+	_, misbehave, _ := programs(t)
+	path := filepath.Join(dir, "scatter")
+	text := fmt.Sprintf(`#!/bin/sh
+sleep %[1]s &
+env -i sleep %[1]s &
+setsid sleep %[1]s &
+setsid sh -c 'sleep %[1]s & exec sleep %[1]s' &
+env -i setsid sleep %[1]s &
+exec %[2]s %[1]s
+`, mark, misbehave)
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	return []string{path}
+}
+
+// marked returns the living processes that have the mark on their command line.
+func marked(mark string) []int {
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is sound
+	var pids []int
+	for _, path := range paths {
+		data, err := os.ReadFile(path) //nolint:gosec // /proc
+		if err == nil && strings.Contains(string(data), mark) {
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func socketDirs(m *manager) []string {
+	found, _ := filepath.Glob(filepath.Join(m.dir, "drover-sockets-*")) // the pattern is sound
+	return found
+}
+
+// scattered waits until every child of the workers runs and those that cannot be told by their environment are noted.
+func scattered(t *testing.T, m *manager, mark string, workers int) {
+	t.Helper()
+	const each, strays = 7, 3 // processes with the mark; groups besides the worker's own
+	eventually(t, "the workers' children run", func() error {
+		if n := len(marked(mark)); n < each*workers {
+			return fmt.Errorf("%d do", n)
+		}
+		return nil
+	})
+	eventually(t, "the groups are noted", func() error {
+		notes, err := filepath.Glob(filepath.Join(m.dir, "drover-sockets-*", "group-*"))
+		if err == nil && len(notes) < (strays+1)*workers {
+			err = fmt.Errorf("%d are", len(notes))
+		}
+		return err
+	})
+}
+
+// A manager that is killed under load leaves no process of its workers after two seconds, wherever that went, and no socket.
+func TestKilledManagerLeavesNothing(t *testing.T) {
+	t.Parallel()
+	times := kills
+	if testing.Short() {
+		times = shortKills
+	}
+	const workers = 2
+	r := testenv.StartRedis(t, testenv.RedisOptions{})
+	mark := fmt.Sprintf("%d", 1_000_000+os.Getpid())
+	m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "", "min_workers: 2, max_workers: 2, memory_max: 4GiB")
+	m.replaceWorker(scattering(t, m.dir, mark)...)
+	c := straight(t, r)
+	for range times {
+		m.start()
+		for n := range 20 {
+			if _, err := c.Submit(t.Context(), "misbehave", map[string]any{"do": []string{"sleep", "spin", "setsid", "fork"}[n%4], "ms": 100 * n}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		scattered(t, m, mark, workers)
+		m.signal(syscall.SIGKILL)
+		began := time.Now()
+		m.wait()
+		nothingLeft(t, m, mark, began)
+	}
+}
+
+func nothingLeft(t *testing.T, m *manager, mark string, began time.Time) {
+	t.Helper()
+	eventually(t, "nothing is left", func() error {
+		if pids := marked(mark); len(pids) > 0 {
+			return fmt.Errorf("left are processes %v", pids)
+		}
+		if dirs := socketDirs(m); len(dirs) > 0 {
+			return fmt.Errorf("left are %v", dirs)
+		}
+		return nil
+	})
+	took := time.Since(began)
+	t.Logf("nothing was left after %s", took.Round(time.Millisecond))
+	if took > 2*time.Second {
+		t.Errorf("nothing was left after %s only", took)
+	}
+}
+
+// reaperOf returns the process number of a manager's reaper, which takes a moment to give itself its name.
+func reaperOf(t *testing.T, m *manager) (pid int) {
+	t.Helper()
+	eventually(t, "there is a reaper", func() error {
+		found := childrenOf(t, m.process.Process.Pid, "drover-reaper")
+		if len(found) != 1 {
+			return fmt.Errorf("there are %d", len(found))
+		}
+		pid = found[0]
+		return nil
+	})
+	return pid
+}
+
+// A manager that was killed together with its reaper leaves processes; the next one kills them and removes the sockets.
+func TestNextManagerSweeps(t *testing.T) {
+	t.Parallel()
+	mark := fmt.Sprintf("%d", 2_000_000+os.Getpid())
+	m := setUp(t, "{embedded: true}", "", "min_workers: 1, max_workers: 1, memory_max: 4GiB")
+	worker := scattering(t, m.dir, mark)
+	m.replaceWorker(worker...)
+	m.start()
+	scattered(t, m, mark, 1)
+	left := socketDirs(m)
+	reaper := reaperOf(t, m)
+	// Stopped first, because a reaper that died alone would be replaced.
+	m.signal(syscall.SIGSTOP)
+	kill(t, reaper)
+	m.signal(syscall.SIGKILL)
+	m.wait()
+	if len(marked(mark)) == 0 {
+		t.Fatal("no process was left: the test shows nothing")
+	}
+	mine := marked(mark)
+	if err := os.WriteFile(worker[0], []byte("#!/bin/sh\nexit 1\n"), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	m.start()
+	if pids := marked(mark); len(pids) > 0 {
+		t.Errorf("of the processes %v are left %v", mine, pids)
+	}
+	if _, err := os.Stat(left[0]); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the directory: %v", err)
+	}
+	m.stop()
+	nothingLeft(t, m, mark, time.Now())
+}
+
+// A clean stop leaves neither a reaper nor a directory, and the reaper has nothing to say.
+func TestCleanStopEndsTheReaper(t *testing.T) {
+	t.Parallel()
+	m := setUp(t, "{embedded: true}", "", "min_workers: 1").start()
+	reaper := reaperOf(t, m)
+	m.stop()
+	if err := syscall.Kill(reaper, 0); err == nil {
+		t.Error("the reaper is left")
+	}
+	if dirs := socketDirs(m); len(dirs) > 0 {
+		t.Errorf("left are %v", dirs)
+	}
+	if strings.Contains(m.output.String(), "outlived") {
+		t.Errorf("something outlived the manager:\n%s", m.output)
+	}
+}
