@@ -122,6 +122,14 @@ generate: $(TOOLS)/.built ## generate the Go code of the protocol anew
 bench: test-programs ## compare the throughput of no-op tasks with plain asynq
 	@go run ./orchestrator/cmd/drover-bench
 
+# CHAOS holds further flags, such as "--seed 7 --keep".
+CHAOS ?=
+.PHONY: chaos
+chaos: test-programs ## strike managers, workers, Redis and memcached with faults for three minutes and prove that nothing is lost (CHAOS="--seed 7")
+	@mkdir -p bin/chaos
+	@go build -trimpath -o bin/chaos/ ./orchestrator/cmd/droverd ./plugins/sdk/sdktest/misbehave ./orchestrator/cmd/drover-chaos
+	@bin/chaos/drover-chaos $(CHAOS)
+
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (30s)
 	@.ci/fuzz $(FUZZTIME) $(PKG)

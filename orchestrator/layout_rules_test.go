@@ -86,6 +86,10 @@ func folderRules() []folderRule {
 			why: "main holds flags, signals and the exit code, nothing else; its program is also the reaper",
 		},
 		{
+			folder: "orchestrator/cmd/drover-chaos", may: []string{"orchestrator/internal/chaos/..."},
+			why: "main holds flags and the exit code; the run is below internal",
+		},
+		{
 			folder: "orchestrator/cmd/drover-bench", may: []string{"orchestrator", "plugins/sdk", "protocol/..."},
 			why: "the benchmark is a manager, a worker and a client in one program",
 		},

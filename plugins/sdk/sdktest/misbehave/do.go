@@ -60,6 +60,8 @@ func misdeed(in order) (any, error) {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 			return nil, fmt.Errorf("stop the process: %w", err)
 		}
+		// Another thread may take the signal, and this one goes on until that is so.
+		time.Sleep(100 * time.Millisecond)
 		return value(in) // somebody woke it with SIGCONT
 	case "close-socket":
 		if err := shutSockets(); err != nil {
