@@ -88,6 +88,7 @@ func TestKilledManagerLeavesNothing(t *testing.T) {
 	const workers = 2
 	r := testenv.StartRedis(t, testenv.RedisOptions{})
 	mark := fmt.Sprintf("%d", 1_000_000+os.Getpid())
+	killMarked(t, mark)
 	m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "", "min_workers: 2, max_workers: 2, memory_max: 4GiB")
 	m.replaceWorker(scattering(t, m.dir, mark)...)
 	c := straight(t, r)
@@ -104,6 +105,16 @@ func TestKilledManagerLeavesNothing(t *testing.T) {
 		m.wait()
 		nothingLeft(t, m, mark, began)
 	}
+}
+
+// killMarked kills what a test that failed left.
+func killMarked(t *testing.T, mark string) {
+	t.Helper()
+	t.Cleanup(func() {
+		for _, pid := range marked(mark) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
 }
 
 func nothingLeft(t *testing.T, m *manager, mark string, began time.Time) {
@@ -142,6 +153,7 @@ func reaperOf(t *testing.T, m *manager) (pid int) {
 func TestNextManagerSweeps(t *testing.T) {
 	t.Parallel()
 	mark := fmt.Sprintf("%d", 2_000_000+os.Getpid())
+	killMarked(t, mark)
 	m := setUp(t, "{embedded: true}", "", "min_workers: 1, max_workers: 1, memory_max: 4GiB")
 	worker := scattering(t, m.dir, mark)
 	m.replaceWorker(worker...)

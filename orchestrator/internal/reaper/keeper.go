@@ -103,8 +103,7 @@ func (k *Keeper) keepOne(ctx context.Context) error {
 		return err
 	case <-late.C:
 		_ = cmd.Process.Kill()
-		_ = <-ended // it was killed
-		return fmt.Errorf("the reaper did not end within %s and was killed", endFor)
+		return errors.Join(fmt.Errorf("the reaper did not end within %s and was killed", endFor), <-ended)
 	}
 }
 

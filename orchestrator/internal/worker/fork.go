@@ -116,7 +116,7 @@ func (r *processRunner) fork() error {
 	if traced {
 		awaitStop(pid)
 	}
-	err = r.limits.impose(pid)
+	err = r.wanted.asOwner(func() error { return r.limits.impose(pid) })
 	if err != nil {
 		_ = unix.Kill(pid, unix.SIGKILL)
 	}
@@ -152,6 +152,34 @@ func awaitStop(pid int) {
 	}
 }
 
+// asOwner calls a function as the user, as far as permissions of prlimit(2) go: it asks for the real user and group, or for a capability
+// that root lacks in many a container. It is called on the launcher's thread, and changes no other: the kernel has an identity for
+// each thread.
+func (c credentials) asOwner(call func() error) error {
+	if c.Credential == nil {
+		return call()
+	}
+	const keep = ^uintptr(0)
+	uid, gid := uintptr(os.Getuid()), uintptr(os.Getgid()) //nolint:gosec // not negative
+	set := func(uid, gid uintptr) error {
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESGID, gid, keep, keep); errno != 0 {
+			return errno
+		}
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, uid, keep, keep); errno != 0 {
+			return errno
+		}
+		return nil
+	}
+	err := set(uintptr(c.Uid), uintptr(c.Gid))
+	if err == nil {
+		err = call()
+	}
+	if back := set(uid, gid); back != nil {
+		return errors.Join(err, fmt.Errorf("act for the manager's own user again: %w", back))
+	}
+	return err
+}
+
 // impose sets the limits of a process.
 func (l Rlimits) impose(pid int) error {
 	const second = uint64(time.Second)
@@ -174,7 +202,7 @@ func (l Rlimits) impose(pid int) error {
 		}
 		value := unix.Rlimit{Cur: limit.value, Max: limit.value + limit.headroom}
 		if err := unix.Prlimit(pid, limit.what, &value, nil); err != nil {
-			return fmt.Errorf("limit its %s to %d (only root may go above the manager's own limit): %w", limit.name, limit.value, err)
+			return fmt.Errorf("limit its %s to %d (only root may go above the manager's own limit): %v", limit.name, limit.value, err) //nolint:errorlint // its EPERM is not that of a start
 		}
 	}
 	return nil

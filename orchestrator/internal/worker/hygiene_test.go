@@ -130,28 +130,6 @@ func TestGroupDiesAsOne(t *testing.T) {
 	}
 }
 
-// A worker whose descendant left the group and holds its output is collected all the same.
-func TestDescendantOutsideTheGroup(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	marker := filepath.Join(t.TempDir(), "pid")
-	program := testenv.BuildBinaries(t, "./plugins/sdk/sdktest/misbehave")[0]
-	p, sink := r.startSpec(spec(script(t, fmt.Sprintf("setsid sh -c 'echo $$ > %s; exec sleep 600' &\nexec %s", marker, program))))
-	var pid int
-	eventually(t, "the descendant runs", func() bool {
-		data, _ := os.ReadFile(marker) //nolint:gosec // the test's own file
-		pid, _ = strconv.Atoi(strings.TrimSpace(string(data)))
-		return pid > 0
-	})
-	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
-	began := time.Now()
-	p.Kill(job.ExitOperator)
-	sink.exit(t)
-	if took := time.Since(began); took > 2*time.Second+busy {
-		t.Errorf("it took %s", took)
-	}
-}
-
 // The kernel's parent-death signal follows the thread that forked. The threads of this program may end, all but the launcher's,
 // and no child dies of it, wherever its start was asked for.
 func TestThreadsThatEndKillNoChild(t *testing.T) {
