@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +20,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
+	"github.com/drover-jobs/drover/orchestrator/internal/roster"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/orchestrator/internal/worker"
 	workerv1 "github.com/drover-jobs/drover/protocol/drover/worker/v1"
@@ -265,4 +269,21 @@ func (o *Orchestrator) buildRescue() {
 	}
 	// The embedded broker refuses a second manager, so whatever is active in it when a manager starts was left behind.
 	o.rescue = rescue.New(rescue.Deps{Redis: o.redis, Queues: queues, Alone: o.config.Redis.Embedded, Log: o.log})
+}
+
+// buildRoster describes this manager for the list of those that share its Redis.
+func (o *Orchestrator) buildRoster() {
+	host, _ := os.Hostname() // a machine without a name is listed without one
+	o.roster = roster.New(roster.Deps{Redis: o.redis, Log: o.log, Self: func() roster.Manager {
+		m := roster.Manager{
+			Name: o.config.Manager.Name, Host: host, PID: os.Getpid(), Version: o.version, Started: o.began, State: *o.status.state.Load(),
+			Queues: slices.Sorted(maps.Keys(o.pools)),
+		}
+		for _, p := range o.pools {
+			stats := p.Stats()
+			m.Workers += len(stats.Workers)
+			m.Running += stats.Running
+		}
+		return m
+	}})
 }

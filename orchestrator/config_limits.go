@@ -16,12 +16,12 @@ import (
 
 const (
 	sumsAllowed = "the 64 hexadecimal digits that `sha256sum PROGRAM` prints"
-	// lockTimeout is how long a call to memcached may take when nothing is written, and lockTimeoutMost the longest that makes
+	// lockTimeout is how long a call to memcached may take when nothing is written, and longestLockTimeout the longest that makes
 	// sense: a lock must be renewed several times within its eight seconds.
-	lockTimeout     = 500 * time.Millisecond
-	lockTimeoutMost = 2 * time.Second
-	lockTimeoutMin  = 10 * time.Millisecond
-	memcachedMost   = 64
+	lockTimeout         = 500 * time.Millisecond
+	longestLockTimeout  = 2 * time.Second
+	shortestLockTimeout = 10 * time.Millisecond
+	memcachedMost       = 64
 )
 
 // locks reads where the locks of tasks lie.
@@ -84,8 +84,8 @@ func (k *checker) locks() {
 			k.add(fmt.Sprintf("locks.memcached[%d]", i), server, "is not the address of a server", "HOST:PORT, or the absolute path of a Unix socket")
 		}
 	}
-	if l.Timeout != 0 && (l.Timeout < lockTimeoutMin || l.Timeout > lockTimeoutMost) {
-		k.add("locks.timeout", settings.FormatDuration(l.Timeout), "is out of range", fmt.Sprintf("%s to %s", lockTimeoutMin, lockTimeoutMost))
+	if l.Timeout != 0 && (l.Timeout < shortestLockTimeout || l.Timeout > longestLockTimeout) {
+		k.add("locks.timeout", settings.FormatDuration(l.Timeout), "is out of range", fmt.Sprintf("%s to %s", shortestLockTimeout, longestLockTimeout))
 	}
 }
 

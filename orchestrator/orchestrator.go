@@ -28,6 +28,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
+	"github.com/drover-jobs/drover/orchestrator/internal/roster"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/orchestrator/internal/worker"
 	"github.com/drover-jobs/drover/protocol/client/direct"
@@ -55,6 +56,7 @@ type Orchestrator struct {
 	controller *controller.Controller
 	pools      map[string]*pool.Pool
 	rescue     *rescue.Rescue
+	roster     *roster.Roster
 	intake     *intake.Intake
 	status     *status
 }
@@ -122,10 +124,12 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	o.buildPools()
 	o.buildIntake()
 	o.buildRescue()
+	o.buildRoster()
 	o.announce(ctx)
 	if err := o.rescue.First(ctx); err != nil {
 		o.log.Warn("what an earlier manager left is put back later", "error", err)
 	}
+	stack.start("list of managers", o.roster.Run)
 	stack.start("API", o.api.Run)
 	close(o.up)
 	return o.work(ctx)

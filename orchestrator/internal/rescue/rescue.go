@@ -164,7 +164,9 @@ func (r *Rescue) putBack(ctx context.Context, queue string, abandoned map[string
 		return fmt.Errorf("write down a loss: %w", err)
 	}
 	args := make([]any, 0, fixed+2*batch)
-	begin := func() []any { return append(args[:0], task.KeysOf(queue).TaskPrefix(), now.UnixNano(), lost, maxHistory) }
+	begin := func() []any {
+		return append(args[:0], task.KeysOf(queue).TaskPrefix(), now.UnixNano(), lost, maxHistory)
+	}
 	args = begin()
 	for key, lease := range abandoned {
 		args = append(args, key, lease)
