@@ -14,6 +14,8 @@ type Unfinished struct {
 	Started time.Time
 	// Guilty is true for the job that the process was killed for, when that is known.
 	Guilty bool
+	// Unbegun is true for a job of which the process never said that it had begun.
+	Unbegun bool
 	// Cancelled is true for a job that had been asked to end for its client.
 	Cancelled bool
 }

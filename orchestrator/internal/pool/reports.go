@@ -122,12 +122,17 @@ func outcomeOf(u job.Unfinished, exit job.Exit, blame bool, jobs int) job.Outcom
 	case u.Cancelled:
 		o.End = job.Cancelled
 		o.Fault = fault.New(fault.Cancelled, "its process ended before it had heeded the request to end: %s", exit)
+	case u.Unbegun && exit.Reason == job.ExitTaskTimeout: // it had all that time to say so: the process stood still before
+		o.Fault = fault.New(fault.Interrupted, "its process had not begun it within %s: %s", ran, exit)
 	case u.Guilty && exit.Reason == job.ExitTaskTimeout:
 		o.End = job.Killed
 		o.Fault = fault.New(fault.Timeout, "it ran for %s, over its time, ignored the request to end, and its process was killed: raise task_timeout if it needs more", ran)
 	case blame && exit.Reason == job.ExitMemoryMax:
 		o.End = job.Killed
 		o.Fault = fault.New(fault.Memory, "%s, %s into the task", exit, ran)
+	case blame && exit.Reason == job.ExitTaskTimeout:
+		o.End = job.Killed
+		o.Fault = fault.New(fault.Timeout, "its process stood still, stopped by a signal, when the time of one of its tasks was over, and was killed: %s", exit)
 	case blame:
 		o.End = job.Killed
 		o.Fault = fault.New(fault.Crash, "%s, %s into the task", exit, ran)

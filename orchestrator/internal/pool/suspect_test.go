@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
+	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
@@ -163,6 +164,36 @@ func TestWhatTheEndOfAProcessMeans(t *testing.T) {
 			}
 			if len(r.exits) != 1 {
 				t.Errorf("%d ends were told", len(r.exits))
+			}
+		})
+	}
+}
+
+// A process that stood still when a time was over makes suspects of what had begun in it, and costs what had not begun nothing,
+// be it alone in it or not.
+func TestStandstillChargesNobodyInVain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name       string
+		unfinished []job.Unfinished // without their jobs
+		want       []job.Outcome    // End and Suspect of each
+	}{
+		{"two had begun", []job.Unfinished{{}, {}, {Unbegun: true}}, []job.Outcome{{End: job.Killed, Suspect: true}, {End: job.Killed, Suspect: true}, {End: job.Interrupted}}},
+		{"one that had not begun", []job.Unfinished{{Unbegun: true, Guilty: true}}, []job.Outcome{{End: job.Interrupted}}},
+		{"one that had", []job.Unfinished{{Guilty: true}}, []job.Outcome{{End: job.Killed}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for i, u := range c.unfinished {
+				u.Started = time.Now()
+				guilty := slices.ContainsFunc(c.unfinished, func(u job.Unfinished) bool { return u.Guilty })
+				got := pool.OutcomeOf(u, job.Exit{Reason: job.ExitTaskTimeout}, !guilty, len(c.unfinished))
+				if got.End != c.want[i].End || got.Suspect != c.want[i].Suspect {
+					t.Errorf("job %d: %+v, want %+v", i, got, c.want[i])
+				}
+				if got.End == job.Killed && got.Fault.Kind != fault.Timeout {
+					t.Errorf("job %d: the fault is %v", i, got.Fault)
+				}
 			}
 		})
 	}

@@ -50,6 +50,7 @@ type run struct {
 	ends    time.Time   // when it runs out of time; zero for never
 	timer   *time.Timer // to the time-out, then to the end of the grace; nil for neither
 	asked   cancelReason
+	begun   bool // the process has said so
 }
 
 // cancelReason says why a run was asked to end; it travels to the worker.
@@ -185,7 +186,7 @@ func (p *Process) finish() {
 		r := p.runs[number]
 		r.stopTimer()
 		unfinished = append(unfinished, job.Unfinished{
-			Job: r.job, Started: r.started, Guilty: number == p.guilty, Cancelled: r.asked == askedByClient,
+			Job: r.job, Started: r.started, Guilty: number == p.guilty, Unbegun: !r.begun, Cancelled: r.asked == askedByClient,
 		})
 	}
 	clear(p.runs)

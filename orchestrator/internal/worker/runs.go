@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
+	"github.com/drover-jobs/drover/orchestrator/internal/reaper"
 	workerv1 "github.com/drover-jobs/drover/protocol/drover/worker/v1"
 	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
@@ -104,7 +105,7 @@ func (p *Process) graceOver(number uint64) {
 	switch asked {
 	case notAsked: // it has ended
 	case askedByTimeout:
-		p.killFor(job.ExitTaskTimeout, number)
+		p.killFor(job.ExitTaskTimeout, p.culprit(number))
 	case askedByShutdown:
 		p.killFor(job.ExitStop, number)
 	case askedByClient:
@@ -112,11 +113,32 @@ func (p *Process) graceOver(number uint64) {
 	}
 }
 
+// culprit returns the run that is to blame for the time-out of a run: itself, as a rule. A process that stands still (SIGSTOP)
+// keeps all its runs from ending, and which of them stopped it, if any did, is not known: 0.
+func (p *Process) culprit(number uint64) uint64 {
+	p.mu.Lock()
+	several := len(p.runs) > 1
+	p.mu.Unlock()
+	if !several {
+		return number
+	}
+	if state, err := reaper.Look(p.PID()); err == nil && state.Stopped() {
+		return 0
+	}
+	return number
+}
+
 // take handles one report. What names no run of ours is dropped: it may come after a run was given up.
 func (p *Process) take(report *workerv1.Report) {
 	switch kind := report.GetKind().(type) {
 	case *workerv1.Report_Outcome:
 		p.ended(kind.Outcome)
+	case *workerv1.Report_Accepted:
+		p.mu.Lock()
+		if r := p.runs[kind.Accepted.GetRun()]; r != nil {
+			r.begun = true
+		}
+		p.mu.Unlock()
 	case *workerv1.Report_Progress:
 		p.mu.Lock()
 		r := p.runs[kind.Progress.GetRun()]

@@ -36,7 +36,7 @@ func sendStubborn(t *testing.T, p *worker.Process, name string, limits job.Limit
 }
 
 // A job that does not heed the end of its time costs the process its life within kill_grace and a second, and is the one to
-// blame; the others in the process are not.
+// blame; the others in the process are not. When the process stands still nobody knows whose doing that is.
 func TestTimeoutOfAStubbornJob(t *testing.T) {
 	t.Parallel()
 	for name := range stubborn() {
@@ -53,10 +53,28 @@ func TestTimeoutOfAStubbornJob(t *testing.T) {
 			if exit.Reason != job.ExitTaskTimeout || exit.Signal != syscall.SIGKILL {
 				t.Errorf("%+v", exit)
 			}
-			if !sink.unfinished[j].Guilty || sink.unfinished[other].Guilty || len(sink.unfinished) != 2 {
+			if sink.unfinished[j].Guilty != (name != "frozen") || sink.unfinished[other].Guilty || len(sink.unfinished) != 2 {
 				t.Errorf("left are %+v", sink.unfinished)
 			}
 		})
+	}
+}
+
+// A job that was sent to a process that stood still already is known not to have begun.
+func TestTimeoutOfAJobThatNeverBegan(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p, sink := r.start()
+	log := filepath.Join(t.TempDir(), "log")
+	begun := send(t, p, noLimits(), fmt.Sprintf(`{"do":"progress","ms":600000,"log":%q}`, log))[0]
+	running(t, log, 1)
+	freeze(t, p.PID())
+	j := send(t, p, job.Limits{TaskTimeout: 300 * time.Millisecond, KillGrace: killGrace}, `{"do":"return"}`)[0]
+	if exit := sink.exit(t); exit.Reason != job.ExitTaskTimeout {
+		t.Errorf("%+v", exit)
+	}
+	if !sink.unfinished[j].Unbegun || sink.unfinished[begun].Guilty || len(sink.unfinished) != 2 {
+		t.Errorf("left are %+v", sink.unfinished)
 	}
 }
 

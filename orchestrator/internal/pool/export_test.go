@@ -1,0 +1,4 @@
+package pool
+
+// What the tests reach from outside.
+var OutcomeOf = outcomeOf
