@@ -194,8 +194,16 @@ func (c *Controller) Counts(queue string) Counts {
 	return Counts{}
 }
 
-// WorkerEnded takes note of the end of a process.
+// WorkerStarted takes note of the start of a process.
+func (c *Controller) WorkerStarted(queue string, worker uint64, pid int) {
+	c.Log.Debug("a worker has started", "queue", queue, "worker", worker, "pid", pid)
+}
+
+// WorkerEnded takes note of the end of a process. Of a start that failed the pool has told.
 func (c *Controller) WorkerEnded(queue string, exit job.Exit) {
+	if exit.Reason == job.ExitFailedStart {
+		return
+	}
 	level := slog.LevelInfo
 	if exit.Reason.Blames() || exit.Reason == job.ExitPanic {
 		level = slog.LevelWarn

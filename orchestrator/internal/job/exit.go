@@ -66,6 +66,9 @@ type Exit struct {
 
 // String says it in one line, such as "worker 3 (pid 4242) ended: crash, signal killed".
 func (e Exit) String() string {
+	if e.Reason == ExitFailedStart {
+		return "a worker did not start: " + e.Note
+	}
 	how := fmt.Sprintf("exit code %d", e.Code)
 	if e.Signal != 0 {
 		how = "signal " + e.Signal.String()

@@ -63,7 +63,7 @@ func (p *Pool) send(j *job.Job, q settings.Queue, choose func() *member) bool {
 		m.suspect = j.Suspect
 		m.tasks++ // now and not at its end, or a process with several slots would get too many
 		if reason := p.retire(m, q); reason != "" {
-			m.process.Drain(reason)
+			m.leave(reason)
 		}
 		return true
 	}

@@ -39,21 +39,60 @@ func (p *Pool) checkMemory() {
 		size := settings.Bytes(m.process.RSS()) // reads files, so without the lock
 		switch {
 		case q.MemoryMax > 0 && size >= q.MemoryMax:
-			p.note(m, fmt.Sprintf("%s of memory, memory_max is %s", inMiB(size), q.MemoryMax))
+			p.overran(m, overrun{reason: job.ExitMemoryMax, limit: q.MemoryMax, size: size})
 			m.process.Kill(job.ExitMemoryMax)
 		case q.MemorySoft > 0 && size >= q.MemorySoft && !m.process.Leaving():
-			p.note(m, fmt.Sprintf("%s of memory, memory_soft is %s", inMiB(size), q.MemorySoft))
-			m.process.Drain(job.ExitMemorySoft)
+			p.overran(m, overrun{reason: job.ExitMemorySoft, limit: q.MemorySoft, size: size})
 			p.Kick()
+		default:
+			p.weighed(m, size)
 		}
 	}
 }
 
-func (p *Pool) note(m *member, text string) {
+// overrun is a limit of memory that a process was over; the zero value is none.
+type overrun struct {
+	reason      job.ExitReason
+	limit, size settings.Bytes
+}
+
+func (o overrun) String() string {
+	name := "memory_max"
+	if o.reason == job.ExitMemorySoft {
+		name = "memory_soft"
+	}
+	return fmt.Sprintf("%s of memory, %s is %s", inMiB(o.size), name, o.limit)
+}
+
+func (p *Pool) weighed(m *member, size settings.Bytes) {
+	if size == 0 {
+		return // it has ended; what it had is more to the point
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m.note == "" || !m.process.Leaving() {
-		m.note = text
+	m.rss = int64(size)
+}
+
+// overran takes note of a limit that a process is over. What it is killed for counts more than what it was asked to leave for.
+func (p *Pool) overran(m *member, o overrun) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.rss = int64(o.size)
+	if m.over.reason == "" || o.reason == job.ExitMemoryMax && m.over.reason != o.reason {
+		m.over = o
+	}
+	if o.reason == job.ExitMemorySoft {
+		m.leave(o.reason)
+	}
+}
+
+// attest completes the end of a process with what is known of its memory. The caller holds mu.
+func (m *member) attest(exit *job.Exit) {
+	if exit.RSS == 0 {
+		exit.RSS = m.rss
+	}
+	if m.over.reason == exit.Reason {
+		exit.RSS, exit.Limit, exit.Note = int64(m.over.size), int64(m.over.limit), m.over.String()
 	}
 }
 

@@ -41,6 +41,8 @@ type Launcher interface {
 type Ender interface {
 	End(j *job.Job, o job.Outcome)
 	Progress(j *job.Job, p task.Progress)
+	// WorkerStarted and WorkerEnded are called in this order for each process; a start that failed has an end only.
+	WorkerStarted(queue string, worker uint64, pid int)
 	WorkerEnded(queue string, exit job.Exit)
 }
 
@@ -64,6 +66,7 @@ type Pool struct {
 	stalled  time.Time           // since when jobs wait without one of them being given to a process
 	members  []*member           // in the order of their numbers
 	early    map[uint64]job.Exit // processes that ended before their start was told
+	exits    map[job.ExitReason]uint64
 	starting int
 	ending   int // processes that have ended and whose jobs are being ended
 	stopping bool
@@ -86,8 +89,18 @@ type member struct {
 	tasks     uint64                 // jobs that were sent to it
 	finished  bool                   // one of them has had an outcome
 	idleSince time.Time
-	note      string      // said of its end
-	kill      *time.Timer // to its kill, in a stop
+	why       job.ExitReason // it was told to go; empty while it was not
+	rss       int64          // bytes of memory when that was last measured; 0 when it never was
+	over      overrun        // the limit of memory that it is ended for
+	kill      *time.Timer    // to its kill, in a stop
+}
+
+// leave lets the process go after its jobs.
+func (m *member) leave(why job.ExitReason) {
+	if m.why == "" {
+		m.why = why
+	}
+	m.process.Drain(why)
 }
 
 // ready reports whether the process takes jobs.
@@ -98,7 +111,7 @@ func (m *member) failing() bool { return !m.finished && len(m.running) == 0 && !
 
 // New returns a pool that has no processes yet.
 func New(d Deps) *Pool {
-	return &Pool{Deps: d, kick: make(chan struct{}, 1), early: map[uint64]job.Exit{}}
+	return &Pool{Deps: d, kick: make(chan struct{}, 1), early: map[uint64]job.Exit{}, exits: map[job.ExitReason]uint64{}}
 }
 
 // Capacity is how many jobs the queue may have in this manager at once; 0 while it may take none.

@@ -25,6 +25,6 @@ func (p *Pool) replaceNext() {
 		}
 	}
 	if next != nil {
-		next.process.Drain(job.ExitReload)
+		next.leave(job.ExitReload)
 	}
 }

@@ -22,7 +22,7 @@ func (p *Pool) Finished(worker uint64, j *job.Job, o job.Outcome) {
 		m.finished, m.suspect = true, false
 		q, _ := p.Settings()
 		if reason := p.retire(m, q); reason != "" {
-			m.process.Drain(reason)
+			m.leave(reason)
 		}
 		p.dispatch()
 		if len(m.running) == 0 {
@@ -54,16 +54,22 @@ func (p *Pool) Progressed(j *job.Job, progress task.Progress) { p.Ender.Progress
 // Exited takes the end of a process and ends the jobs that were in it.
 func (p *Pool) Exited(exit job.Exit, unfinished []job.Unfinished) {
 	p.mu.Lock()
-	if m := p.remove(exit.Worker); m == nil {
-		p.early[exit.Worker] = exit
-	} else {
-		exit.Note = m.note
+	p.exits[exit.Reason]++
+	m := p.remove(exit.Worker)
+	early := m == nil && p.starting > 0
+	switch {
+	case early:
+		p.early[exit.Worker] = exit // started tells of it, after it has told of the start
+	case m != nil:
+		m.attest(&exit)
 		p.mourn(m, exit, unfinished)
 	}
 	p.ending++ // a stop waits until they have been told
 	p.mu.Unlock()
 
-	p.Ender.WorkerEnded(p.Queue, exit)
+	if !early {
+		p.Ender.WorkerEnded(p.Queue, exit)
+	}
 	guilty := slices.ContainsFunc(unfinished, func(u job.Unfinished) bool { return u.Guilty })
 	blame := exit.Reason.Blames() && !guilty
 	for _, u := range slices.Backward(unfinished) { // the oldest last, so that it ends at the head of the queue

@@ -41,6 +41,7 @@ type rig struct {
 	launches  int
 	outcomes  map[*job.Job][]job.Outcome
 	order     []*job.Job // in which they ended
+	starts    []uint64
 	exits     []job.Exit
 
 	progressed int
@@ -157,6 +158,15 @@ func (r *rig) End(j *job.Job, o job.Outcome) {
 }
 
 func (r *rig) Progress(*job.Job, task.Progress) { r.progressed++ }
+
+func (r *rig) WorkerStarted(_ string, worker uint64, _ int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.ContainsFunc(r.exits, func(e job.Exit) bool { return e.Worker == worker }) {
+		r.t.Errorf("worker %d was told to have ended before it was told to have started", worker)
+	}
+	r.starts = append(r.starts, worker)
+}
 
 func (r *rig) WorkerEnded(_ string, exit job.Exit) {
 	r.mu.Lock()

@@ -127,7 +127,7 @@ func (p *Pool) shrink(n int) {
 	}
 	slices.SortStableFunc(staying, func(a, b *member) int { return cmp.Compare(len(a.running), len(b.running)) })
 	for _, m := range staying[:min(n, len(staying))] {
-		m.process.Drain(job.ExitScaleDown)
+		m.leave(job.ExitScaleDown)
 	}
 }
 
@@ -152,20 +152,29 @@ func (p *Pool) start(ctx context.Context, n int) {
 
 // started takes the result of a start.
 func (p *Pool) started(ctx context.Context, process Process, err error, made int, began time.Time) {
+	if err == nil {
+		p.Ender.WorkerStarted(p.Queue, process.ID(), process.PID())
+	}
+	var ended []job.Exit
 	p.mu.Lock()
 	p.starting--
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled)): // it was given up
 	case err != nil:
+		ended = []job.Exit{{Reason: job.ExitFailedStart, Code: -1, Age: time.Since(began), Note: err.Error()}}
+		p.exits[job.ExitFailedStart]++
 		p.failed(didNotStart, err.Error(), began)
 	default:
 		if p.circuit.started() {
 			p.Log.Info("a worker could be started; the queue goes on", "queue", p.Queue)
 		}
 		p.load.started(time.Since(began))
-		p.admit(process, made, began)
+		ended = p.admit(process, made, began)
 	}
 	p.mu.Unlock()
+	for _, exit := range ended {
+		p.Ender.WorkerEnded(p.Queue, exit)
+	}
 	p.Kick()
 }
 
@@ -191,22 +200,23 @@ const (
 	didNothing  = "a worker ended before it had finished anything"
 )
 
-// admit makes a started process a member. The caller holds mu.
-func (p *Pool) admit(process Process, made int, began time.Time) {
+// admit makes a started process a member, unless it has ended by now: then it returns its end. The caller holds mu.
+func (p *Pool) admit(process Process, made int, began time.Time) []job.Exit {
 	if exit, ended := p.early[process.ID()]; ended {
 		delete(p.early, process.ID())
 		if !p.stopping {
 			p.failed(didNothing, exit.String()+said(exit.Tail), began)
 		}
-		return
+		return []job.Exit{exit}
 	}
 	p.members = append(p.members, &member{process: process, made: made, running: map[*job.Job]time.Time{}, idleSince: time.Now()})
 	slices.SortFunc(p.members, func(a, b *member) int { return cmp.Compare(a.process.ID(), b.process.ID()) })
 	if p.stopping {
 		process.Kill(job.ExitStop) // nothing is in it
-		return
+		return nil
 	}
 	p.dispatch()
+	return nil
 }
 
 // retireIdle ends processes that were idle or lived for too long, and returns how long until the next will have been. The
@@ -227,7 +237,7 @@ func (p *Pool) retireIdle(now time.Time) time.Duration {
 		if q.WorkerLifetime > 0 {
 			left := q.WorkerLifetime - now.Sub(m.process.Since())
 			if left <= 0 {
-				m.process.Drain(job.ExitLifetime)
+				m.leave(job.ExitLifetime)
 				staying--
 				continue
 			}
@@ -241,7 +251,7 @@ func (p *Pool) retireIdle(now time.Time) time.Duration {
 			wait = min(wait, left)
 			continue
 		}
-		m.process.Drain(job.ExitIdle)
+		m.leave(job.ExitIdle)
 		staying--
 	}
 	return wait

@@ -60,7 +60,7 @@ func (p *Pool) drainIdle() int {
 	defer p.mu.Unlock()
 	for _, m := range p.members {
 		if len(m.running) == 0 && m.kill == nil {
-			m.process.Drain(job.ExitStop)
+			m.leave(job.ExitStop)
 			process := m.process
 			m.kill = time.AfterFunc(stopGrace, func() { process.Kill(job.ExitStop) })
 		}
