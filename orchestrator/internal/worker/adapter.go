@@ -20,8 +20,8 @@ func (r *processRunner) Stdout() io.ReadCloser { return r.stdout }
 // Stderr yields nothing: the output is kept here.
 func (r *processRunner) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
-// Name is the path of the program.
-func (r *processRunner) Name() string { return r.cmd.Path }
+// Name is the program's name in the configuration.
+func (r *processRunner) Name() string { return r.cmd.Args[0] }
 
 // ID is the process's number; empty before the start.
 func (r *processRunner) ID() string {

@@ -83,6 +83,19 @@ func (r *processRunner) become(pipes ...*os.File) error {
 	return nil
 }
 
+// openProgram opens the file that is run in place of the program: it may lie where another user cannot get. The process finds it open,
+// and keeps it.
+func (r *processRunner) openProgram() (*os.File, error) {
+	program, err := os.Open(r.cmd.Path)
+	if err != nil {
+		return nil, fmt.Errorf("open what is to be run as %s: %w", r.Name(), err)
+	}
+	r.cmd.ExtraFiles = append(r.cmd.ExtraFiles, program)
+	const firstExtra = 3
+	r.cmd.Path = "/proc/self/fd/" + strconv.Itoa(firstExtra+len(r.cmd.ExtraFiles)-1)
+	return program, nil
+}
+
 // explain says what another user takes.
 func (r *processRunner) explain(err error) error {
 	switch {

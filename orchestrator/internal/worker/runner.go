@@ -56,6 +56,9 @@ const pipeGrace = 200 * time.Millisecond
 
 func newRunner(l *Launcher, spec Spec, out *output) *processRunner {
 	cmd := exec.Command(spec.Command[0], spec.Command[1:]...) //nolint:gosec // the command is the operator's; its life is not a call's
+	if spec.Program != "" {
+		cmd.Path, cmd.Err = spec.Program, nil
+	}
 	cmd.Dir = spec.Dir
 	cmd.Env = baseEnvironment()
 	if spec.API != "" {
@@ -117,6 +120,13 @@ func (r *processRunner) Start(ctx context.Context) (err error) {
 	const lifelineFD = 3 // the first of ExtraFiles
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = nil, outW, errW
 	r.cmd.ExtraFiles = []*os.File{lifeR}
+	if r.wanted.Credential != nil && r.cmd.Path != r.Name() {
+		program, err := r.openProgram()
+		if err != nil {
+			return err
+		}
+		defer func() { _ = program.Close() }()
+	}
 	r.cmd.Env = append(r.cmd.Env, protocol.EnvLifeline+"="+strconv.Itoa(lifelineFD))
 
 	if err := r.become(outW, errW); err != nil {

@@ -11,6 +11,7 @@ import (
 type Spec struct {
 	Plugin  string            // for messages
 	Command []string          // program and arguments; no shell
+	Program string            // file to run in place of the program, which remains its name; empty for the program itself
 	Dir     string            // working directory; empty is the manager's
 	Env     map[string]string // besides the basics
 	API     string            // address of the API for plugins; empty gives none

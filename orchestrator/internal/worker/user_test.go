@@ -137,6 +137,36 @@ func entries(t *testing.T, dir string) []string {
 	return names
 }
 
+// What is run in place of a program has the program's name; another user runs it even from a directory that is closed to it.
+func TestAnotherFile(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(testenv.BuildBinaries(t, "./plugins/sdk/sdktest/misbehave")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(testenv.ShortDir(t), "copy") // its directory is closed to others
+	if err := os.WriteFile(copied, data, 0o555); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	users := []string{""}
+	if os.Geteuid() == 0 {
+		users = append(users, "nobody")
+	}
+	for _, as := range users {
+		r := newRig(t)
+		s := spec("/not/there", "argument")
+		s.Program, s.User = copied, as
+		p, sink := r.startSpec(s)
+		if o := sink.outcome(t, send(t, p, noLimits(), `{"do":"return","value":1}`)[0]); o.End != job.Succeeded {
+			t.Errorf("%+v", o)
+		}
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID()))
+		if err != nil || string(line) != "/not/there\x00argument\x00" {
+			t.Errorf("it is called %q, %v", line, err)
+		}
+	}
+}
+
 // Another user may write to its standard streams by name, as shell scripts do.
 func TestAnotherUsersOutput(t *testing.T) {
 	t.Parallel()
