@@ -85,14 +85,14 @@ func (c *Client) cancel(ctx context.Context, id task.ID) (task.State, error) {
 			return task.Unknown, fmt.Errorf("%w: it was never submitted, or its record has expired", client.ErrUnknownTask)
 		case seen.task.State.Ended():
 			return seen.task.State, nil
-		case seen.asynq == asynqAggregating || seen.task.State == task.Unknown:
+		case seen.asynq == task.AsynqAggregating || seen.task.State == task.Unknown:
 			return task.Unknown, fmt.Errorf("it is %q, which no manager of Drover serves: remove it with the tools of asynq", seen.asynq)
 		}
 		done, err := c.tryCancel(ctx, seen, retention)
 		switch {
 		case err != nil:
 			return task.Unknown, err
-		case done && seen.asynq == asynqActive:
+		case done && seen.asynq == task.AsynqActive:
 			return task.Running, nil
 		case done:
 			return task.Cancelled, nil

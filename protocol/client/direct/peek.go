@@ -2,16 +2,11 @@ package direct
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/drover-jobs/drover/protocol/client"
-	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
@@ -50,17 +45,6 @@ return seen
 
 // peekFields is the length of peekScript's answer for a task that has no record.
 const peekFields = 11
-
-// The states of asynq.
-const (
-	asynqActive      = "active"
-	asynqPending     = "pending"
-	asynqScheduled   = "scheduled"
-	asynqRetry       = "retry"
-	asynqArchived    = "archived"
-	asynqCompleted   = "completed"
-	asynqAggregating = "aggregating"
-)
 
 // sight is what peekScript saw of one task.
 type sight struct {
@@ -149,11 +133,11 @@ func see(id task.ID, values []any) sight {
 		t.ID = id
 		return sight{task: t}
 	case peekFields:
-		message, err := task.DecodeMessage([]byte(text(values[0])))
+		t, message, err := stored(values).Read(id)
 		if err != nil {
 			return sight{}
 		}
-		seen := sight{asynq: text(values[1]), task: seeHash(id, message, values)}
+		seen := sight{asynq: text(values[1]), task: t}
 		if at := message.Submitted(); !at.IsZero() {
 			seen.life = at.UnixMilli()
 		}
@@ -163,88 +147,16 @@ func see(id task.ID, values []any) sight {
 	}
 }
 
-// seeHash makes a task of its hash. Every run that began has ended in one of the four counters, except the one that
-// goes on, so the attempts are their sum, and one more for an active task.
-func seeHash(id task.ID, message *task.Message, values []any) *task.Task {
-	t := &task.Task{
-		ID: id, Kind: message.Kind, State: liveState(text(values[1])), Payload: message.Payload, Submitted: message.Submitted(),
-		Counters: task.Counters{
-			Failures: number(values[3]), Kills: number(values[4]), Interruptions: number(values[5]), Losses: number(values[6]),
-		},
+// stored names the values of peekScript's answer.
+func stored(values []any) task.Stored {
+	return task.Stored{
+		Message: text(values[0]), State: text(values[1]), PendingSince: text(values[2]),
+		Failures: text(values[3]), Kills: text(values[4]), Interruptions: text(values[5]), Losses: text(values[6]),
+		End: text(values[7]), Result: text(values[8]), Due: text(values[9]), History: text(values[10]),
 	}
-	if !json.Valid(t.Payload) { // of a foreign client
-		t.Payload = nil
-	}
-	t.Attempts = max(int(message.Retried), t.Counters.Failures+t.Counters.Kills+t.Counters.Interruptions+t.Counters.Losses)
-	t.History, _ = task.DecodeHistory([]byte(text(values[10]))) // one that cannot be read is none
-	if message.ErrorMsg != "" {
-		t.Fault = readFault(message.ErrorMsg)
-	}
-	switch text(values[1]) {
-	case asynqActive:
-		t.Attempts++
-	case asynqPending:
-		if ns, err := strconv.ParseInt(text(values[2]), 10, 64); err == nil && t.Submitted.IsZero() {
-			t.Submitted = time.Unix(0, ns).UTC()
-		}
-	case asynqScheduled, asynqRetry:
-		if due, err := strconv.ParseFloat(text(values[9]), 64); err == nil {
-			t.RunAt = time.Unix(int64(due), 0).UTC()
-		}
-	case asynqArchived:
-		if end, err := task.ParseState(text(values[7])); err == nil && end.Ended() {
-			t.State = end
-		}
-		if message.LastFailedAt > 0 {
-			t.Ended = time.Unix(message.LastFailedAt, 0).UTC()
-		}
-	case asynqCompleted:
-		if result := []byte(text(values[8])); json.Valid(result) {
-			t.Result = result
-		}
-	}
-	return t
-}
-
-// liveState says asynq's state in Drover's words. An active task is Running: only the manager that has it knows whether
-// a worker does.
-func liveState(asynq string) task.State {
-	switch asynq {
-	case asynqActive:
-		return task.Running
-	case asynqPending, asynqScheduled, asynqAggregating:
-		return task.Waiting
-	case asynqRetry:
-		return task.Failed
-	case asynqArchived:
-		return task.Dead
-	case asynqCompleted:
-		return task.Completed
-	default:
-		return task.Unknown
-	}
-}
-
-// readFault reads asynq's error text, which is "kind: message" when a manager wrote it.
-func readFault(message string) *fault.Fault {
-	name, rest, _ := strings.Cut(message, ": ")
-	var kind fault.Kind
-	_ = kind.UnmarshalText([]byte(name)) // never fails: an unknown name is Failed
-	if kind != fault.None && kind.String() == name {
-		return fault.New(kind, "%s", rest)
-	}
-	return fault.New(fault.Failed, "%s", message)
 }
 
 func text(value any) string {
 	s, _ := value.(string)
 	return s
-}
-
-func number(value any) int {
-	n, err := strconv.Atoi(text(value))
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -96,7 +96,7 @@ func (c *Client) submit(ctx context.Context, queue string, payload any, options 
 	if found == "" || options.NotUnique { // a random ID is found only when the command was sent twice
 		return client.Submitted{ID: id, State: task.Waiting}, nil
 	}
-	return client.Submitted{ID: id, Joined: true, State: liveState(found)}, nil
+	return client.Submitted{ID: id, Joined: true, State: task.StateOfAsynq(found)}, nil
 }
 
 // encode returns the payload in the form that its ID is made from.
