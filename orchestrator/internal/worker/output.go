@@ -30,6 +30,9 @@ type output struct {
 	ring [outputKept]byte
 	next int  // where the next byte goes
 	full bool // the ring has been filled once
+
+	followers map[*Follower]struct{}
+	finished  bool // nothing is written any more
 }
 
 var _ io.Writer = (*output)(nil)
@@ -39,6 +42,9 @@ func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(p)
+	for f := range o.followers {
+		f.add(p)
+	}
 	o.head = append(o.head, p[:min(n, headKept-len(o.head))]...)
 	if len(p) > outputKept {
 		p = p[len(p)-outputKept:]
@@ -81,6 +87,11 @@ func (o *output) digest() []string {
 func (o *output) latest() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	return o.kept()
+}
+
+// kept is latest for a caller who holds mu.
+func (o *output) kept() []byte {
 	if !o.full {
 		return bytes.Clone(o.ring[:o.next])
 	}

@@ -39,7 +39,11 @@ type Process struct {
 	guilty   uint64         // the run it was killed for
 	lastRSS  int64          // bytes, as sampled last; 0 when it never was
 	peakRSS  int64
-	leaving  *time.Timer // to the kill of a process that was told to go and has nothing left to do; nil for none
+	grace    time.Duration // kill_grace as it was heard of last
+	patient  bool          // a process that was told to go got the rest of leaveGrace
+	lastAsk  uint64
+	stacks   map[uint64]chan string // by request
+	leaving  *time.Timer            // to the kill of a process that was told to go and has nothing left to do; nil for none
 }
 
 // run is one job in the process.
@@ -67,9 +71,9 @@ const (
 // worker has open.
 const leaveGrace = 5 * time.Second
 
-func newProcess(id uint64, slots int, s *started, sink Sink, log *slog.Logger) *Process {
+func newProcess(id uint64, slots int, grace time.Duration, s *started, sink Sink, log *slog.Logger) *Process {
 	return &Process{
-		id: id, slots: slots, log: log, s: s, sink: sink, since: time.Now(),
+		id: id, slots: slots, grace: grace, log: log, stacks: map[uint64]chan string{}, s: s, sink: sink, since: time.Now(),
 		waiting: make(chan struct{}, 1), done: make(chan struct{}), runs: map[uint64]*run{},
 	}
 }
@@ -135,8 +139,29 @@ func (p *Process) dismiss(reason job.ExitReason) {
 // expectEnd starts the grace of a process that has no reason to stay. The caller holds mu.
 func (p *Process) expectEnd() {
 	if p.reason != "" && len(p.runs) == 0 && p.leaving == nil && !p.closed {
-		p.leaving = time.AfterFunc(leaveGrace, p.s.run.killGroup)
+		p.leaving = time.AfterFunc(p.firstGrace(), p.graceToLeaveOver)
 	}
+}
+
+// firstGrace is how long a process that was told to go is waited for before it is looked at: should it be frozen, it gets no more than
+// kill_grace. The caller holds mu.
+func (p *Process) firstGrace() time.Duration {
+	return min(p.grace, leaveGrace)
+}
+
+// graceToLeaveOver kills a process that is frozen, and any other when leaveGrace is over.
+func (p *Process) graceToLeaveOver() {
+	p.mu.Lock()
+	first := p.firstGrace()
+	frozen := p.Stopped()
+	if !frozen && first < leaveGrace && !p.patient && !p.closed {
+		p.patient = true
+		p.leaving = time.AfterFunc(leaveGrace-first, p.graceToLeaveOver)
+		p.mu.Unlock()
+		return
+	}
+	p.mu.Unlock()
+	p.s.run.killGroup()
 }
 
 // Leaving reports whether the process takes no more jobs: it was told to go, it panicked, its stream is lost, or it has ended.
@@ -156,18 +181,6 @@ func (p *Process) killFor(reason job.ExitReason, guilty uint64) {
 	}
 	p.mu.Unlock()
 	p.s.run.killGroup()
-}
-
-// follow ends the stream of a process that has been collected, should anybody still hold the other end of it.
-func (p *Process) follow() {
-	<-p.s.run.done
-	timer := time.NewTimer(pipeGrace)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		p.cancel()
-	case <-p.done:
-	}
 }
 
 // finish waits until the process is collected, and tells the sink how it ended and what was left in it.

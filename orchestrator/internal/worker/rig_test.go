@@ -33,8 +33,13 @@ type rig struct {
 // newRig starts a launcher. When the test ends, it must end by itself and have left no socket behind.
 func newRig(t *testing.T) *rig {
 	t.Helper()
+	return newRigWith(t, slog.New(slog.DiscardHandler))
+}
+
+func newRigWith(t *testing.T, log *slog.Logger) *rig {
+	t.Helper()
 	sockets := testenv.ShortDir(t)
-	launcher, err := worker.NewLauncher(sockets, slog.New(slog.DiscardHandler))
+	launcher, err := worker.NewLauncher(sockets, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,12 +22,13 @@ import (
 const (
 	roleManager = "manager"
 	// Workers.
-	roleMute        = "mute"         // shakes hands and never answers a call
-	roleRefuses     = "refuses"      // Configure returns an error
-	roleHangs       = "hangs"        // Configure never returns
-	roleDiesInStart = "dies"         // exits while it is configured
-	roleNeverCloses = "never-closes" // Close never returns
-	roleCountsSlots = "slots"        // returns what it was configured with
+	roleMute         = "mute"          // shakes hands and never answers a call
+	roleRefuses      = "refuses"       // Configure returns an error
+	roleHangs        = "hangs"         // Configure never returns
+	roleDiesInStart  = "dies"          // exits while it is configured
+	roleNeverCloses  = "never-closes"  // Close never returns
+	roleClosesSlowly = "closes-slowly" // Close takes half a second
+	roleCountsSlots  = "slots"         // returns what it was configured with
 )
 
 // mute shakes hands and listens, and accepts no connection.
@@ -64,8 +65,11 @@ func serve(role string) {
 			return nil
 		},
 		Close: func() error {
-			if role == roleNeverCloses {
+			switch role {
+			case roleNeverCloses:
 				<-never
+			case roleClosesSlowly:
+				<-time.After(500 * time.Millisecond)
 			}
 			return nil
 		},

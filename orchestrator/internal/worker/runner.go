@@ -196,6 +196,7 @@ func (r *processRunner) reap() {
 	r.pumps.Wait()
 	_ = r.stdoutW.CloseWithError(io.EOF)
 	closeAll(append(r.readers, r.lifeline))
+	r.out.finish()
 	reaper.Forget(r.launcher.socketDir, pid)
 	close(r.done)
 }

@@ -45,6 +45,7 @@ func (p *Process) Send(j *job.Job, limits job.Limits) bool {
 		return false
 	}
 	p.lastRun++
+	p.grace = limits.KillGrace
 	number := p.lastRun
 	r := &run{job: j, started: now, limits: limits, ends: deadline}
 	if !deadline.IsZero() {
@@ -148,6 +149,8 @@ func (p *Process) take(report *workerv1.Report) {
 		}
 	case *workerv1.Report_Log:
 		p.logged(kind.Log)
+	case *workerv1.Report_Stacks:
+		p.answered(kind.Stacks)
 	}
 }
 

@@ -23,6 +23,8 @@ type Spec struct {
 	// processes for others. They get that user's groups, and nobody else's.
 	User   string
 	Limits Rlimits
+	// KillGrace is kill_grace as it is now, for a process that is told to go before it has had a job; 0 is a few seconds.
+	KillGrace time.Duration
 	// StartTimeout bounds the whole start; every call into the process after it has a bound as well.
 	StartTimeout time.Duration
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec, sink Sink) (*Process, e
 		s.end()
 		return nil, s.failure(ctx, spec, "refused its configuration", err)
 	}
-	p := newProcess(l.lastID.Add(1), slots, s, sink, l.log)
+	p := newProcess(l.lastID.Add(1), slots, cmp.Or(spec.KillGrace, leaveGrace), s, sink, l.log)
 	if err := p.open(); err != nil || !stop() {
 		p.close()
 		s.end()

@@ -144,7 +144,7 @@ func TestAnotherFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied := filepath.Join(testenv.ShortDir(t), "copy") // its directory is closed to others
+	copied := filepath.Join(testenv.ShortDir(t), "copy")      // its directory is closed to others
 	if err := os.WriteFile(copied, data, 0o555); err != nil { //nolint:gosec // a program
 		t.Fatal(err)
 	}
