@@ -1,6 +1,7 @@
 package command
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -35,6 +36,19 @@ func (a *Args) Duration(flag string) (time.Duration, error) {
 	return d, nil
 }
 
+// Number is a flag's value as a whole number from 1 to most; 0 when the flag was not given. The error is one of usage.
+func (a *Args) Number(flag string, most int) (int, error) {
+	text := a.flags[flag]
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, usageError("--%s: %.40q is not a whole number from 1 to %d", flag, text, most)
+	}
+	return n, nil
+}
+
 // parseArgs takes the words of a command line apart. Flags may stand anywhere; after "--" nothing is a flag.
 func parseArgs(own []Flag, words []string) (*Args, error) {
 	args := &Args{flags: map[string]string{}}
@@ -67,9 +81,11 @@ func (a *Args) takeFlag(own []Flag, words []string) (int, error) {
 		name = FlagHelp
 	}
 	flag, known := findFlag(own, name)
-	if !known || (words[0] != "-h" && !strings.HasPrefix(words[0], "--")) {
+	long := strings.HasPrefix(words[0], "--")
+	if !known || long != (name == flag.Name) && words[0] != "-h" {
 		return 0, unknownFlag(own, words[0])
 	}
+	name = flag.Name
 	if a.Has(name) {
 		return 0, usageError("--%s is given twice", name)
 	}

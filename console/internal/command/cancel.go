@@ -10,6 +10,7 @@ import (
 
 func cancelCommand() *Command {
 	return &Command{
+		Section: SectionTasks,
 		Name:    "cancel",
 		Args:    "ID...",
 		Summary: "end tasks that have not ended",

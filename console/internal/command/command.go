@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"slices"
+	"strings"
 )
 
 // Command is one entry of the tree.
@@ -10,6 +11,8 @@ type Command struct {
 	Name string
 	// Args is what follows the name in the usage line, such as "ID...".
 	Args string
+	// Section is the heading under which help lists it.
+	Section Section
 	// Summary says in one line what it does.
 	Summary string
 	// Help is more to know, in paragraphs; it may be empty.
@@ -27,6 +30,22 @@ type Command struct {
 	Run func(ctx context.Context, env *Env, args *Args) error
 }
 
+// Section is a heading of help.
+type Section string
+
+// The sections, in their order.
+const (
+	SectionTasks    Section = "Tasks"
+	SectionLook     Section = "How it is doing"
+	SectionOperate  Section = "Queues and workers"
+	SectionSettings Section = "Settings"
+	SectionConsole  Section = "The console"
+)
+
+func sections() []Section {
+	return []Section{SectionTasks, SectionLook, SectionOperate, SectionSettings, SectionConsole}
+}
+
 // Example is a line to type and what it does.
 type Example struct {
 	Line, Does string
@@ -39,11 +58,18 @@ type Flag struct {
 	Value string
 	// Optional is true when the value may be left out; then it is given as --name=value only.
 	Optional bool
-	Help     string
+	// Short is a letter that may be given instead, as in -f; 0 for none.
+	Short byte
+	Help  string
+	// Complete offers values; nil offers nothing.
+	Complete func(ctx context.Context, env *Env) []string
 }
 
 // usage is the flag as the usage line shows it.
 func (f Flag) usage() string {
+	if f.Short != 0 {
+		return strings.TrimSpace("-" + string(rune(f.Short)) + " " + f.Value)
+	}
 	switch {
 	case f.Value == "":
 		return "--" + f.Name
@@ -52,6 +78,14 @@ func (f Flag) usage() string {
 	default:
 		return "--" + f.Name + " " + f.Value
 	}
+}
+
+// both is the flag as the list of flags shows it, with its letter when it has one.
+func (f Flag) both() string {
+	if f.Short == 0 {
+		return f.usage()
+	}
+	return strings.TrimSpace("-" + string(rune(f.Short)) + ", --" + f.Name + " " + f.Value)
 }
 
 // Usage is the command's line in help: name, words and its own flags.
@@ -85,7 +119,7 @@ func commonFlags() []Flag {
 // flag finds a flag of the command, or a common one.
 func findFlag(own []Flag, name string) (Flag, bool) {
 	all := slices.Concat(own, commonFlags())
-	i := slices.IndexFunc(all, func(f Flag) bool { return f.Name == name })
+	i := slices.IndexFunc(all, func(f Flag) bool { return f.Name == name || f.Short != 0 && name == string(rune(f.Short)) })
 	if i < 0 {
 		return Flag{}, false
 	}

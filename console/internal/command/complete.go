@@ -3,10 +3,15 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+	taskv1 "github.com/drover-jobs/drover/protocol/drover/task/v1"
+
+	"github.com/drover-jobs/drover/protocol/fault"
+	"github.com/drover-jobs/drover/protocol/task"
 )
 
 // completionTime bounds how long a person who asks for completion waits for the manager.
@@ -20,20 +25,40 @@ func completeQueue(ctx context.Context, env *Env, words []string) []string {
 	return namesNow(ctx, env)
 }
 
-// completeTask offers "queue:" for the beginning of a task ID.
+// completeTask offers the tasks that were seen lately, and "queue:" for the beginning of an ID.
 func completeTask(ctx context.Context, env *Env, words []string) []string {
-	if len(words) == 0 || strings.Contains(words[len(words)-1], ":") {
+	if len(words) == 0 {
 		return nil
 	}
-	offers := namesNow(ctx, env)
-	for i := range offers {
-		offers[i] += ":"
+	offers := env.Seen.recent()
+	if strings.Contains(words[len(words)-1], ":") {
+		return offers
+	}
+	for _, name := range namesNow(ctx, env) {
+		offers = append(offers, name+":")
 	}
 	return offers
 }
 
+// completeWorker offers the numbers of the workers.
+func completeWorker(ctx context.Context, env *Env, words []string) []string {
+	if len(words) != 1 {
+		return nil
+	}
+	return workerNumbers(quickStatus(ctx, env).GetWorkers())
+}
+
+// flagQueue offers the manager's queues for the value of a flag.
+func flagQueue(ctx context.Context, env *Env) []string { return namesNow(ctx, env) }
+
 // namesNow is the manager's queues, or nothing when it does not answer quickly.
 func namesNow(ctx context.Context, env *Env) []string {
+	return queueNames(quickStatus(ctx, env).GetQueues())
+}
+
+// quickStatus is the status of a manager that answers quickly; nil else: completion has nobody to tell, the command itself
+// will say what is wrong.
+func quickStatus(ctx context.Context, env *Env) *apiv1.StatusResponse {
 	if env.Control == nil {
 		return nil
 	}
@@ -41,9 +66,9 @@ func namesNow(ctx context.Context, env *Env) []string {
 	defer cancel()
 	s, err := env.Control.Status(ctx, &apiv1.StatusRequest{})
 	if err != nil {
-		return nil // completion has nobody to tell; the command itself will say it
+		return nil
 	}
-	return queueNames(s.GetQueues())
+	return s
 }
 
 func queueNames(queues []*apiv1.Queue) []string {
@@ -62,4 +87,42 @@ func unknownQueue(name string, names []string) *ExitError {
 	}
 	return &ExitError{Code: Usage, Kind: "unknown_queue",
 		Message: fmt.Sprintf("no such queue: %.80q%s (%s)", name, didYouMean(name, names), there)}
+}
+
+// faultNames are the names of the kinds of failure, sorted.
+func faultNames() []string {
+	var names []string
+	for number := range taskv1.FaultKind_name {
+		if name := fault.Kind(number).String(); name != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// parseFault reads the name of a kind of failure; empty is none. The error is one of usage.
+func parseFault(name string) (taskv1.FaultKind, error) {
+	if name == "" {
+		return taskv1.FaultKind_FAULT_KIND_UNSPECIFIED, nil
+	}
+	for number := range taskv1.FaultKind_name {
+		if fault.Kind(number).String() == name {
+			return taskv1.FaultKind(number), nil
+		}
+	}
+	return 0, usageError("--reason: no such kind of failure: %.60q%s (there are %s)", name, didYouMean(name, faultNames()), strings.Join(faultNames(), ", "))
+}
+
+// listable are the states in which tasks can be listed.
+func listable() []task.State {
+	return []task.State{task.Running, task.Held, task.Waiting, task.Failed, task.Dead, task.Quarantined}
+}
+
+func stateNames(states []task.State) []string {
+	names := make([]string, len(states))
+	for i, s := range states {
+		names[i] = s.String()
+	}
+	return names
 }

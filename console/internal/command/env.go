@@ -3,18 +3,12 @@ package command
 import (
 	"context"
 	"io"
+	"io/fs"
 	"time"
-
-	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 
 	"github.com/drover-jobs/drover/console/internal/screen"
 	"github.com/drover-jobs/drover/protocol/client"
 )
-
-// Control is what the commands ask of a manager beside its tasks.
-type Control interface {
-	Status(ctx context.Context, request *apiv1.StatusRequest) (*apiv1.StatusResponse, error)
-}
 
 // Env is everything that a command may touch.
 type Env struct {
@@ -42,7 +36,44 @@ type Env struct {
 	JSON bool
 	// Version is that of this program.
 	Version string
+	// Who runs the commands, for the manager's log.
+	Who string
+	// Confirm asks a person a question that is answered with yes or no; nil where nobody can answer.
+	Confirm func(ctx context.Context, question string) (bool, error)
+	// Seen remembers tasks for completion; may be nil.
+	Seen *Seen
+	// Machine is what there is to see of this machine.
+	Machine Machine
 }
+
+// Machine is what there is to see of the machine that the console runs on. What is nil cannot be looked at here.
+type Machine struct {
+	// Stat describes a file.
+	Stat func(path string) (fs.FileInfo, error)
+	// FreeDisk is the room for files beside path, and all the room that there is, in bytes.
+	FreeDisk func(path string) (free, all uint64, err error)
+}
+
+// confirm asks a person before something that cannot be taken back. Where nobody can answer, the flag --yes is the answer.
+func (e *Env) confirm(ctx context.Context, args *Args, question string) error {
+	switch {
+	case args.Has("yes"):
+		return nil
+	case e.Confirm == nil || e.JSON:
+		return usageError("%s Nobody can answer here: say --yes", question)
+	}
+	sure, err := e.Confirm(ctx, question)
+	if err != nil {
+		return err
+	}
+	if !sure {
+		return &ExitError{Code: Failed, Kind: "not_confirmed", Message: "nothing was done"}
+	}
+	return nil
+}
+
+// yesFlag answers the question that confirm asks.
+func yesFlag() Flag { return Flag{Name: "yes", Help: "do it without asking"} }
 
 // style is what Out can show now.
 func (e *Env) style() screen.Style { return screen.Style{Width: e.Width(), Colour: e.Colour} }

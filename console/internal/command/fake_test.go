@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
@@ -142,6 +143,7 @@ func (f *fakeClient) Close() error { return nil }
 
 // fakeControl answers with what it holds.
 type fakeControl struct {
+	command.Control
 	status *apiv1.StatusResponse
 	err    error
 }
@@ -180,6 +182,25 @@ type console struct {
 	files   map[string]string
 	width   int
 	live    bool
+
+	attached command.Control // instead of control
+	confirm  func(ctx context.Context, question string) (bool, error)
+	mode     fs.FileMode       // of the socket
+	onOut    func(text string) // hears all that was written to Out so far
+}
+
+// heard is a buffer that tells what is in it after each write.
+type heard struct {
+	*bytes.Buffer
+	hear func(text string)
+}
+
+func (h heard) Write(p []byte) (int, error) {
+	n, err := h.Buffer.Write(p)
+	if h.hear != nil {
+		h.hear(h.String())
+	}
+	return n, err
 }
 
 func newConsole(tasks ...*task.Task) *console {
@@ -191,8 +212,17 @@ func newConsole(tasks ...*task.Task) *console {
 }
 
 func (c *console) env(words []string, out, err *bytes.Buffer) *command.Env {
+	var control command.Control = c.control
+	if c.attached != nil {
+		control = c.attached
+	}
 	return &command.Env{
-		In: strings.NewReader(c.in), Out: out, Err: err, Tasks: c.tasks, Control: c.control, Address: "var/drover.sock",
+		In: strings.NewReader(c.in), Out: heard{out, c.onOut}, Err: err, Tasks: c.tasks, Control: control, Address: "var/drover.sock",
+		Who: "ada", Confirm: c.confirm,
+		Machine: command.Machine{
+			Stat:     func(string) (fs.FileInfo, error) { return fileInfo{mode: c.mode}, nil },
+			FreeDisk: func(string) (free, all uint64, err error) { return 1 << 30, 100 << 30, nil },
+		},
 		Now: now, Zone: time.UTC, Width: func() int { return c.width }, Live: c.live, Version: "v0.1.0", JSON: command.WantsJSON(words),
 		ReadFile: func(name string) ([]byte, error) {
 			text, ok := c.files[name]

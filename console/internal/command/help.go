@@ -11,6 +11,7 @@ import (
 
 func helpCommand(tree *Tree) *Command {
 	return &Command{
+		Section: SectionConsole,
 		Name:    "help",
 		Args:    "[COMMAND]",
 		Summary: "what the commands do and how they are used",
@@ -58,10 +59,15 @@ func (t *Tree) showOverview(env *Env) error {
 		return screen.WriteJSON(env.Out, map[string][]commandJSON{"commands": views})
 	}
 	var b strings.Builder
-	b.WriteString("drover speaks to a Drover manager: submit tasks, wait for them, see how it is doing.\n\n")
-	b.WriteString("  drover COMMAND [--json] [--socket PATH] ...\n\n")
-	for _, c := range t.commands {
-		fmt.Fprintf(&b, "  %s  %s\n", screen.Pad(c.Name, len("workers"), false), c.Summary)
+	b.WriteString("drover speaks to a Drover manager: submit tasks, wait for them, see how it is doing, change what it may do.\n\n")
+	b.WriteString("  drover COMMAND [--json] [--socket PATH] ...\n")
+	for _, section := range sections() {
+		fmt.Fprintf(&b, "\n%s\n", section)
+		for _, c := range t.commands {
+			if c.Section == section {
+				fmt.Fprintf(&b, "  %s  %s\n", screen.Pad(c.Name, len("settings"), false), c.Summary)
+			}
+		}
 	}
 	b.WriteString("\ndrover help COMMAND says more about one.\n\n" + epilogue)
 	_, err := env.Out.Write([]byte(b.String()))
@@ -82,10 +88,10 @@ func showHelp(env *Env, c *Command) error {
 	flags := slices.Concat(c.Flags, commonFlags())
 	widest := 0
 	for _, f := range flags {
-		widest = max(widest, len(f.usage()))
+		widest = max(widest, len(f.both()))
 	}
 	for _, f := range flags {
-		fmt.Fprintf(&b, "  %s  %s\n", screen.Pad(f.usage(), widest, false), f.Help)
+		fmt.Fprintf(&b, "  %s  %s\n", screen.Pad(f.both(), widest, false), f.Help)
 	}
 	if len(c.Examples) > 0 {
 		b.WriteString("\nExamples\n")
@@ -106,6 +112,7 @@ type commandJSON struct {
 
 type flagJSON struct {
 	Name     string `json:"name"`
+	Short    string `json:"short,omitempty"`
 	Value    string `json:"value,omitempty"`
 	Optional bool   `json:"value_optional,omitempty"`
 	Help     string `json:"help"`
@@ -114,7 +121,11 @@ type flagJSON struct {
 func commandView(c *Command) commandJSON {
 	view := commandJSON{Name: c.Name, Usage: c.Usage(), Summary: c.Summary}
 	for _, f := range slices.Concat(c.Flags, commonFlags()) {
-		view.Flags = append(view.Flags, flagJSON(f))
+		flag := flagJSON{Name: f.Name, Value: f.Value, Optional: f.Optional, Help: f.Help}
+		if f.Short != 0 {
+			flag.Short = string(rune(f.Short))
+		}
+		view.Flags = append(view.Flags, flag)
 	}
 	return view
 }

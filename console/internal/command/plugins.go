@@ -11,6 +11,7 @@ import (
 
 func pluginsCommand() *Command {
 	return &Command{
+		Section: SectionLook,
 		Name:    "plugins",
 		Summary: "the worker programs that the manager knows",
 		Help:    "With --json it also has the JSON Schema of each plugin's payload.",
@@ -41,6 +42,9 @@ func pluginTable(plugins []*apiv1.Plugin) *screen.Table {
 		state := screen.Cell{Text: "ok", Paint: screen.Good}
 		if p.GetError() != "" {
 			state = screen.Cell{Text: p.GetError(), Paint: screen.Bad}
+		}
+		if p.GetError() == "" && p.GetRefused() != "" {
+			state = screen.Cell{Text: "ok, a newer program is refused: " + p.GetRefused(), Paint: screen.Warn}
 		}
 		t.Add(screen.Text(p.GetName()), screen.Text(p.GetVersion()), state,
 			screen.Text(strings.Join(p.GetCommand(), " ")), screen.Text(p.GetDescription()))

@@ -3,7 +3,10 @@ package command
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 
@@ -12,12 +15,13 @@ import (
 
 func queuesCommand() *Command {
 	return &Command{
+		Section: SectionLook,
 		Name:    "queues",
 		Args:    "[NAME]",
 		Summary: "the queues, or one of them in full",
 		Help: `WAITING, DELAYED, RETRY and DEAD are counted in the broker, over all managers. HELD (taken, waiting for a worker),
 RUNNING and WORKERS are this manager's. DONE, FAILED and KILLED count the runs since this manager's start. On a narrow
-terminal some columns are left out; --json has them all.`,
+terminal what has no room stands below its row.`,
 		Examples: []Example{
 			{`drover queues`, "all queues"},
 			{`drover queues feed-pull`, "one queue, every number with its meaning"},
@@ -89,10 +93,29 @@ func queueFields(q *apiv1.Queue) *screen.Fields {
 	f.AddPainted("Dead", screen.Count(q.GetDead())+" kept as dead letters", badIfAny(q.GetDead()))
 	f.Add("Held", screen.Count(q.GetHeld())+" taken by this manager, waiting for a worker")
 	f.Add("Running", screen.Count(q.GetRunning()))
+	if n := q.GetLockWaiting(); n > 0 {
+		f.Add("Lock", fmt.Sprintf("%d wait for a lock", n))
+	}
 	f.Add("Workers", fmt.Sprintf("%d of at most %d", q.GetWorkers(), q.GetMaxWorkers()))
 	f.Add("Done", fmt.Sprintf("%d runs completed, %d failed, %d killed since this manager's start",
 		q.GetCompleted(), q.GetFailed(), q.GetKilled()))
+	f.Add("Ended", exitsText(q.GetExits()))
+	f.Add("Priority", q.GetPriority())
 	return &f
+}
+
+// exitsText says how many worker processes ended, for which reason; empty for none.
+func exitsText(exits map[string]uint64) string {
+	var parts []string
+	for _, reason := range slices.Sorted(maps.Keys(exits)) {
+		if n := exits[reason]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, reason))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "worker processes: " + strings.Join(parts, ", ")
 }
 
 func workersOf(q *apiv1.Queue) string { return fmt.Sprintf("%d/%d", q.GetWorkers(), q.GetMaxWorkers()) }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/drover-jobs/drover/console/internal/screen"
+	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
@@ -44,10 +45,27 @@ func showTask(env *Env, t *task.Task) error {
 			f.AddLines("Detail", screen.CleanLines(t.Fault.Detail))
 		}
 	}
+	f.AddLines("History", historyLines(t.History))
 	if len(t.Result) > 0 {
 		f.AddLines("Result", screen.IndentJSON(t.Result))
 	}
 	return f.Write(env.Out, env.style())
+}
+
+// historyLines are the runs that did not end well, a line each, cleaned; why tells more.
+func historyLines(history []task.Attempt) []string {
+	lines := make([]string, len(history))
+	for i, a := range history {
+		text := fmt.Sprintf("run %d: %s after %s", a.Number, a.End, screen.Duration(a.Run))
+		if a.Fault != fault.None {
+			text += ", " + (&fault.Fault{Kind: a.Fault, Message: a.Message}).Error()
+		}
+		if a.Exit != "" {
+			text += " (" + howDied(a) + ")"
+		}
+		lines[i] = screen.Clean(text)
+	}
+	return lines
 }
 
 // stateText is the state, with the time of the next run when there is one.

@@ -11,6 +11,7 @@ import (
 
 func statusCommand() *Command {
 	return &Command{
+		Section: SectionLook,
 		Name:    "status",
 		Summary: "how the manager, its queues and its workers are doing",
 		Help: `It answers while the broker is away, and says so; counts that only the broker knows are "?" then, and null in JSON.

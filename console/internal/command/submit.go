@@ -16,6 +16,7 @@ const answerTime = 15 * time.Second
 
 func submitCommand() *Command {
 	return &Command{
+		Section: SectionTasks,
 		Name:    "submit",
 		Args:    "QUEUE [JSON | key=value...]",
 		Summary: "put a task into a queue, and wait for it if asked to",
@@ -66,6 +67,7 @@ func runSubmit(ctx context.Context, env *Env, args *Args) error {
 	if err != nil {
 		return withQueueHint(ctx, env, queue, err)
 	}
+	env.Seen.add(submitted.ID)
 	if err := tellJoined(ctx, env, submitted, args); err != nil {
 		return err
 	}

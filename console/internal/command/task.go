@@ -9,6 +9,7 @@ import (
 
 func taskCommand() *Command {
 	return &Command{
+		Section: SectionTasks,
 		Name:    "task",
 		Args:    "ID",
 		Summary: "show what is known of a task",
@@ -33,6 +34,7 @@ func runTask(ctx context.Context, env *Env, args *Args) error {
 	if err != nil {
 		return err
 	}
+	env.Seen.add(t.ID)
 	if env.JSON {
 		return screen.WriteJSON(env.Out, t)
 	}

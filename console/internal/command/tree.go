@@ -15,8 +15,11 @@ type Tree struct {
 func New() *Tree {
 	t := &Tree{}
 	t.commands = []*Command{
-		submitCommand(), waitCommand(), taskCommand(), cancelCommand(),
-		statusCommand(), queuesCommand(), workersCommand(), pluginsCommand(),
+		submitCommand(), waitCommand(), taskCommand(), whyCommand(), tasksCommand(), cancelCommand(), retryCommand(), dropCommand(),
+		statusCommand(), queuesCommand(), workersCommand(), pluginsCommand(), locksCommand(), explainCommand(), watchCommand(),
+		logsCommand(), stacksCommand(), doctorCommand(),
+		pauseCommand(), resumeCommand(), restartCommand(), killCommand(),
+		settingsCommand(), setCommand(), unsetCommand(), diffCommand(), undoCommand(), saveCommand(), reloadCommand(),
 		helpCommand(t), versionCommand(),
 	}
 	return t
@@ -136,15 +139,64 @@ func (t *Tree) Complete(ctx context.Context, env *Env, words []string) []string 
 	if cmd == nil {
 		return nil
 	}
-	var offers []string
+	if flag, prefix, isValue := valueAt(cmd, words); isValue {
+		if flag.Complete == nil {
+			return nil
+		}
+		offers := flag.Complete(ctx, env)
+		for i := range offers {
+			offers[i] = prefix + offers[i]
+		}
+		return startingWith(last, offers)
+	}
 	if strings.HasPrefix(last, "-") {
+		var offers []string
 		for _, f := range slices.Concat(cmd.Flags, commonFlags()) {
 			offers = append(offers, "--"+f.Name)
 		}
-	} else if cmd.Complete != nil {
-		offers = cmd.Complete(ctx, env, words[1:])
+		return startingWith(last, offers)
 	}
-	return startingWith(last, offers)
+	if cmd.Complete == nil {
+		return nil
+	}
+	return startingWith(last, cmd.Complete(ctx, env, plainWords(cmd, words[1:])))
+}
+
+// valueAt reports whether the last word is the value of a flag, behind it or as --flag=value; prefix is what stands before the value.
+func valueAt(cmd *Command, words []string) (flag Flag, prefix string, is bool) {
+	last := words[len(words)-1]
+	if name, _, valued := strings.Cut(last, "="); valued && strings.HasPrefix(name, "--") {
+		flag, is = findFlag(cmd.Flags, name[2:])
+		return flag, name + "=", is
+	}
+	flag, is = flagBefore(cmd, words[len(words)-2])
+	return flag, "", is
+}
+
+// flagBefore is the flag that a word is, when the next word is its value.
+func flagBefore(cmd *Command, word string) (Flag, bool) {
+	if !looksLikeFlag(word) || strings.Contains(word, "=") {
+		return Flag{}, false
+	}
+	flag, known := findFlag(cmd.Flags, strings.TrimLeft(word, "-"))
+	return flag, known && flag.Value != "" && !flag.Optional
+}
+
+// plainWords leaves flags and their values out.
+func plainWords(cmd *Command, words []string) []string {
+	var plain []string
+	for i, word := range words {
+		if i < len(words)-1 && looksLikeFlag(word) {
+			continue
+		}
+		if i > 0 {
+			if _, isValue := flagBefore(cmd, words[i-1]); isValue {
+				continue
+			}
+		}
+		plain = append(plain, word)
+	}
+	return plain
 }
 
 func (t *Tree) names() []string {

@@ -9,6 +9,7 @@ import (
 
 func versionCommand() *Command {
 	return &Command{
+		Section:  SectionConsole,
 		Name:     "version",
 		Summary:  "the version of this program; status shows the manager's",
 		Examples: []Example{{`drover version`, "print it"}},

@@ -39,6 +39,10 @@ type queueJSON struct {
 	Completed  uint64 `json:"completed"`
 	Failed     uint64 `json:"failed"`
 	Killed     uint64 `json:"killed"`
+
+	Exits       map[string]uint64 `json:"exits,omitempty"`
+	Priority    string            `json:"priority,omitempty"`
+	LockWaiting int64             `json:"lock_waiting"`
 }
 
 type workerJSON struct {
@@ -51,6 +55,11 @@ type workerJSON struct {
 	Running  int32      `json:"running"`
 	Slots    int32      `json:"slots"`
 	RSSBytes int64      `json:"rss_bytes"`
+
+	MemoryMaxBytes int64    `json:"memory_max_bytes,omitempty"`
+	TaskIDs        []string `json:"task_ids,omitempty"`
+	Leaving        string   `json:"leaving,omitempty"`
+	Frozen         bool     `json:"frozen,omitempty"`
 }
 
 type pluginJSON struct {
@@ -60,6 +69,8 @@ type pluginJSON struct {
 	Command     []string        `json:"command"`
 	Error       string          `json:"error,omitempty"`
 	Schema      json.RawMessage `json:"payload_schema,omitempty"`
+	SHA256      string          `json:"sha256,omitempty"`
+	Refused     string          `json:"refused,omitempty"`
 }
 
 func managerView(m *apiv1.Manager) managerJSON {
@@ -77,6 +88,7 @@ func queueViews(queues []*apiv1.Queue) []queueJSON {
 			Waiting: known(q.GetWaiting()), Scheduled: known(q.GetScheduled()), Retry: known(q.GetRetry()), Dead: known(q.GetDead()),
 			Held: q.GetHeld(), Running: q.GetRunning(), Workers: q.GetWorkers(), MaxWorkers: q.GetMaxWorkers(),
 			Completed: q.GetCompleted(), Failed: q.GetFailed(), Killed: q.GetKilled(),
+			Exits: q.GetExits(), Priority: q.GetPriority(), LockWaiting: q.GetLockWaiting(),
 		}
 	}
 	return views
@@ -88,6 +100,7 @@ func workerViews(workers []*apiv1.Worker) []workerJSON {
 		views[i] = workerJSON{
 			ID: w.GetId(), Queue: w.GetQueue(), PID: w.GetPid(), State: w.GetState(), Started: moment(w.GetStartedMs()),
 			Tasks: w.GetTasks(), Running: w.GetRunning(), Slots: w.GetSlots(), RSSBytes: w.GetRssBytes(),
+			MemoryMaxBytes: w.GetMemoryMaxBytes(), TaskIDs: w.GetTaskIds(), Leaving: w.GetLeaving(), Frozen: w.GetFrozen(),
 		}
 	}
 	return views
@@ -98,6 +111,7 @@ func pluginViews(plugins []*apiv1.Plugin) []pluginJSON {
 	for i, p := range plugins {
 		views[i] = pluginJSON{
 			Name: p.GetName(), Version: p.GetVersion(), Description: p.GetDescription(), Command: p.GetCommand(), Error: p.GetError(),
+			SHA256: p.GetSha256(), Refused: p.GetRefused(),
 		}
 		if schema := []byte(p.GetPayloadSchema()); json.Valid(schema) {
 			views[i].Schema = schema

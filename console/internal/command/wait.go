@@ -8,6 +8,7 @@ import (
 
 func waitCommand() *Command {
 	return &Command{
+		Section: SectionTasks,
 		Name:    "wait",
 		Args:    "ID...",
 		Summary: "wait for tasks and print the end of each as it comes",

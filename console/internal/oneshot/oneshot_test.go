@@ -11,6 +11,7 @@ import (
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 
+	"github.com/drover-jobs/drover/console/internal/command"
 	"github.com/drover-jobs/drover/console/internal/oneshot"
 	"github.com/drover-jobs/drover/protocol/client"
 )
@@ -37,7 +38,10 @@ func (t tasks) Close() error {
 	return nil
 }
 
-type control struct{ w *world }
+type control struct {
+	command.Control
+	w *world
+}
 
 func (c control) Close() error {
 	c.w.closed++

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,7 @@ type Column struct {
 	Right bool
 	// Flexible lets it be shortened on a narrow terminal.
 	Flexible bool
-	// Spare lets it be left out when shortening is not enough; the highest goes first, 0 stays for ever.
+	// Spare says which columns leave the row first when shortening is not enough: the highest, and those with 0 last.
 	Spare int
 }
 
@@ -45,7 +46,8 @@ func (t *Table) Add(cells ...Cell) {
 // Text is a cell without a meaning of its own.
 func Text(s string) Cell { return Cell{Text: s} }
 
-// Write writes the table, no wider than the style's width as far as its columns allow.
+// Write writes the table, no wider than the style's width. What has no room in a row follows below it, indented and with its
+// title; what is empty or 0 there is left out.
 func (t *Table) Write(w io.Writer, style Style) error {
 	shown, widths := t.fit(style.Width)
 	var b strings.Builder
@@ -56,6 +58,7 @@ func (t *Table) Write(w io.Writer, style Style) error {
 	t.writeRow(&b, titles, shown, widths, style)
 	for _, row := range t.rows {
 		t.writeRow(&b, row, shown, widths, style)
+		t.writeRest(&b, row, shown, style)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -84,6 +87,36 @@ func (t *Table) writeRow(b *strings.Builder, row []Cell, shown []int, widths []i
 	b.WriteByte('\n')
 }
 
+// writeRest writes the cells that have no room in the row below it.
+func (t *Table) writeRest(b *strings.Builder, row []Cell, shown []int, style Style) {
+	const indent = "  "
+	used := 0
+	for i, cell := range row {
+		if slices.Contains(shown, i) || cell.Text == "" || cell.Text == "0" {
+			continue
+		}
+		title := strings.ToLower(t.Columns[i].Title) + " "
+		room := max(1, style.Width-len(indent)-Width(title))
+		text := Cut(cell.Text, room)
+		need := gap + Width(title) + Width(text)
+		if used > 0 && used+need <= style.Width {
+			b.WriteString(strings.Repeat(" ", gap))
+		} else {
+			if used > 0 {
+				b.WriteByte('\n')
+			}
+			b.WriteString(indent)
+			used = len(indent) - gap
+		}
+		used += need
+		b.WriteString(style.Paint(Faint, title))
+		b.WriteString(style.Paint(cell.Paint, text))
+	}
+	if used > 0 {
+		b.WriteByte('\n')
+	}
+}
+
 // fit returns the columns to show and the width of each column. A limit of 0 is none.
 func (t *Table) fit(limit int) (shown, widths []int) {
 	widths = make([]int, len(t.Columns))
@@ -105,11 +138,11 @@ func (t *Table) fit(limit int) (shown, widths []int) {
 		if t.shrink(shown, widths, over) {
 			return shown, widths
 		}
-		next := t.withoutSparest(shown)
-		if len(next) == len(shown) {
+		if len(shown) == 1 {
+			widths[shown[0]] = limit
 			return shown, widths
 		}
-		shown = next
+		shown = t.withoutSparest(shown)
 	}
 }
 
@@ -137,18 +170,15 @@ func (t *Table) shrink(shown, widths []int, over int) bool {
 	return true
 }
 
+// withoutSparest leaves one column of several out: the one that can be spared most, else the last.
 func (t *Table) withoutSparest(shown []int) []int {
-	sparest := -1
+	sparest := len(shown) - 1
 	for n, i := range shown {
-		if t.Columns[i].Spare > 0 && (sparest < 0 || t.Columns[i].Spare >= t.Columns[shown[sparest]].Spare) {
+		if t.Columns[i].Spare > 0 && t.Columns[i].Spare >= t.Columns[shown[sparest]].Spare {
 			sparest = n
 		}
 	}
-	if sparest < 0 {
-		return shown
-	}
-	next := append([]int(nil), shown[:sparest]...)
-	return append(next, shown[sparest+1:]...)
+	return slices.Delete(slices.Clone(shown), sparest, sparest+1)
 }
 
 func total(shown, widths []int) int {

@@ -36,11 +36,16 @@ func TestTable(t *testing.T) {
 		"left out": {screen.Style{Width: 20}, "" +
 			"NAME            N  X\n" +
 			"日本語のフィ…  12  x\n" +
+			"  note a note of so…\n" +
 			"b\\x1b           7\n"},
-		"hopeless": {screen.Style{Width: 3}, "" +
-			"NAME                     N\n" +
-			"日本語のフィードの名前  12\n" +
-			"b\\x1b                    7\n"},
+		"hopeless": {screen.Style{Width: 9}, "" +
+			"NAME\n" +
+			"日本語の…\n" +
+			"  n 12\n" +
+			"  note a…\n" +
+			"  x x\n" +
+			"b\\x1b\n" +
+			"  n 7\n"},
 		"colour": {screen.Style{Colour: true}, "" +
 			"\x1b[2mNAME\x1b[0m                     \x1b[2mN\x1b[0m  \x1b[2mNOTE\x1b[0m                   \x1b[2mX\x1b[0m\n" +
 			"日本語のフィードの名前  12  a note of some length  x\n" +
@@ -59,10 +64,10 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// On every terminal that is wide enough for the columns that must stay, no line is wider than the terminal.
+// On every terminal of some width no line is wider than the terminal.
 func TestTableFits(t *testing.T) {
 	t.Parallel()
-	for width := 16; width < 70; width++ {
+	for width := 9; width < 70; width++ {
 		var out bytes.Buffer
 		if err := sample().Write(&out, screen.Style{Width: width}); err != nil {
 			t.Fatal(err)
@@ -72,6 +77,27 @@ func TestTableFits(t *testing.T) {
 				t.Errorf("width %d: a line takes %d columns: %q", width, got, line)
 			}
 		}
+	}
+}
+
+// A wrapped text has no line that is too wide, loses nothing but the spaces where it is broken, and breaks between words.
+func TestWrap(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "one", "a few short words", "日本語のフィードの名前 b", strings.Repeat("x", 50), "a " + strings.Repeat("é́", 30)} {
+		for columns := 2; columns < 60; columns++ {
+			lines := screen.Wrap(text, columns)
+			for _, line := range lines {
+				if screen.Width(line) > columns {
+					t.Errorf("%q in %d columns: %q is too wide", text, columns, line)
+				}
+			}
+			if got := strings.ReplaceAll(strings.Join(lines, ""), " ", ""); got != strings.ReplaceAll(text, " ", "") {
+				t.Errorf("%q in %d columns: %q", text, columns, lines)
+			}
+		}
+	}
+	if got := screen.Wrap("a few short words", 11); strings.Join(got, "|") != "a few short|words" {
+		t.Errorf("got %q", got)
 	}
 }
 

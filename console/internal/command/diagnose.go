@@ -1,0 +1,233 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+
+	"github.com/drover-jobs/drover/console/internal/screen"
+)
+
+// The checks of doctor. Each says what it found and what a person should do.
+
+const longestSocket = 100 // bytes; the system's limit is 107, and some systems have less
+
+func checkSocket(env *Env) finding {
+	f := finding{Check: "socket", Verdict: sound, Found: env.Address}
+	path := strings.TrimPrefix(env.Address, "unix:")
+	if strings.Contains(path, "://") || env.Machine.Stat == nil {
+		return f
+	}
+	info, err := env.Machine.Stat(path)
+	switch {
+	case err != nil:
+		f.Verdict, f.Found = uncertain, fmt.Sprintf("%s answers, but cannot be looked at: %v", path, err)
+	case info.Mode()&fs.ModeSocket == 0:
+		f.Verdict, f.Found, f.Do = doubtful, path+" is no socket", "name the manager's socket with --socket PATH"
+	case info.Mode().Perm()&0o077 != 0:
+		f.Verdict, f.Found = bad, fmt.Sprintf("%s has mode %04o: others may do everything with the manager", path, info.Mode().Perm())
+		f.Do = "chmod 600 " + path
+	case len(path) > longestSocket:
+		f.Verdict, f.Found, f.Do = doubtful, fmt.Sprintf("the path has %d bytes", len(path)), "use a shorter state directory: systems allow about 107 bytes"
+	default:
+		f.Found = fmt.Sprintf("%s, mode %04o", path, info.Mode().Perm())
+	}
+	return f
+}
+
+func checkManager(env *Env, s *apiv1.StatusResponse) finding {
+	m := s.GetManager()
+	f := finding{Check: "manager", Verdict: sound, Found: fmt.Sprintf("%s answers, version %s", m.GetName(), m.GetVersion())}
+	switch {
+	case m.GetState() != "running":
+		f.Verdict, f.Found, f.Do = doubtful, m.GetName()+" is "+m.GetState(), "wait until it has ended, or start another"
+	case m.GetVersion() != env.Version:
+		f.Verdict = doubtful
+		f.Found = fmt.Sprintf("%s has version %s, this console %s", m.GetName(), m.GetVersion(), env.Version)
+		f.Do = "use the console of the manager's release if a command is refused"
+	}
+	return f
+}
+
+func checkBroker(s *apiv1.StatusResponse) finding {
+	m := s.GetManager()
+	if why := m.GetBrokerError(); why != "" {
+		return finding{Check: "broker", Verdict: bad, Found: fmt.Sprintf("%s does not answer: %s", m.GetBroker(), why),
+			Do: "start Redis, or mend redis.address or its password in the configuration; nothing is lost, and work goes on by itself"}
+	}
+	return finding{Check: "broker", Verdict: sound, Found: m.GetBroker() + " answers"}
+}
+
+func checkLocks(ctx context.Context, env *Env) []finding {
+	l, err := ask(ctx, "list the locks", env.Control.Locks, &apiv1.LocksRequest{})
+	switch {
+	case err != nil:
+		return []finding{{Check: "locks", Verdict: uncertain, Found: err.Error()}}
+	case l.GetStoreError() != "":
+		return []finding{{Check: "locks", Verdict: bad, Found: fmt.Sprintf("%s does not answer: %s", l.GetStore(), l.GetStoreError()),
+			Do: "start it; until then tasks that need a lock wait, or run without where lock_missing says so"}}
+	}
+	return []finding{{Check: "locks", Verdict: sound, Found: fmt.Sprintf("%s; %d held, %d tasks wait for one", l.GetStore(), len(l.GetHeld()), len(l.GetWaiting()))}}
+}
+
+func checkQueues(s *apiv1.StatusResponse) []finding {
+	var findings []finding
+	for _, q := range s.GetQueues() {
+		name := q.GetName()
+		switch q.GetState() {
+		case "ok":
+		case "circuit-open":
+			findings = append(findings, finding{Check: "queue " + name, Verdict: bad, Found: "its workers cannot start: " + q.GetReason(),
+				Do: "mend the worker's program, then: resume " + name})
+		default:
+			findings = append(findings, finding{Check: "queue " + name, Verdict: doubtful, Found: strings.TrimSuffix(q.GetState()+": "+q.GetReason(), ": "),
+				Do: "resume " + name + " takes its tasks again"})
+		}
+		if n := q.GetDead(); n > 0 {
+			findings = append(findings, finding{Check: "queue " + name, Verdict: doubtful, Found: fmt.Sprintf("%d dead letters", n),
+				Do: fmt.Sprintf("tasks %s --state dead lists them, why ID tells their story; then retry or drop them", name)})
+		}
+	}
+	if len(findings) == 0 {
+		return []finding{{Check: "queues", Verdict: sound, Found: fmt.Sprintf("%d, none paused, no dead letters", len(s.GetQueues()))}}
+	}
+	return findings
+}
+
+func checkPlugins(s *apiv1.StatusResponse) []finding {
+	var findings []finding
+	for _, p := range s.GetPlugins() {
+		if why := p.GetError(); why != "" {
+			findings = append(findings, finding{Check: "plugin " + p.GetName(), Verdict: bad, Found: why,
+				Do: "run its command by hand: " + strings.Join(p.GetCommand(), " ")})
+		}
+		if why := p.GetRefused(); why != "" {
+			findings = append(findings, finding{Check: "plugin " + p.GetName(), Verdict: doubtful, Found: "a newer program on disk is not used: " + why,
+				Do: "mend or replace the program; the old one goes on working"})
+		}
+	}
+	if len(findings) == 0 {
+		return []finding{{Check: "plugins", Verdict: sound, Found: fmt.Sprintf("%d, all sound", len(s.GetPlugins()))}}
+	}
+	return findings
+}
+
+func checkWorkers(s *apiv1.StatusResponse) []finding {
+	var findings []finding
+	for _, w := range s.GetWorkers() {
+		name := fmt.Sprintf("worker %d", w.GetId())
+		if w.GetFrozen() {
+			findings = append(findings, finding{Check: name, Verdict: doubtful, Found: fmt.Sprintf("its process %d is stopped by a signal", w.GetPid()),
+				Do: fmt.Sprintf("kill -CONT %d lets it go on, kill %d ends it", w.GetPid(), w.GetId())})
+		}
+		if most := w.GetMemoryMaxBytes(); most > 0 && w.GetRssBytes() > most/10*9 {
+			findings = append(findings, finding{Check: name, Verdict: doubtful,
+				Found: fmt.Sprintf("%s of %s memory: it will be killed soon", screen.Bytes(w.GetRssBytes()), screen.Bytes(most)),
+				Do:    fmt.Sprintf("set %s.memory_max higher, or %s.memory_soft lower, so that it is replaced in time", w.GetQueue(), w.GetQueue())})
+		}
+	}
+	if len(findings) == 0 {
+		return []finding{{Check: "workers", Verdict: sound, Found: workersText(s.GetWorkers())}}
+	}
+	return findings
+}
+
+// checkSettings reminds of changes that a restart would lose.
+func checkSettings(ctx context.Context, env *Env) []finding {
+	s, err := ask(ctx, "list the settings", env.Control.Settings, &apiv1.SettingsRequest{})
+	if err != nil {
+		return []finding{{Check: "settings", Verdict: uncertain, Found: err.Error()}}
+	}
+	live := 0
+	for _, x := range s.GetSettings() {
+		if x.GetSource() == "live" {
+			live++
+		}
+	}
+	if live > 0 {
+		return []finding{{Check: "settings", Verdict: doubtful, Found: fmt.Sprintf("%d were changed live, and a restart loses them", live), Do: "diff shows them, save keeps them"}}
+	}
+	return []finding{{Check: "settings", Verdict: sound, Found: "no live change that a restart would lose"}}
+}
+
+// checkMachine looks at the manager's process and disk where they are on this machine.
+func checkMachine(env *Env, s *apiv1.StatusResponse) []finding {
+	path := strings.TrimPrefix(env.Address, "unix:")
+	if strings.Contains(path, "://") {
+		return []finding{{Check: "machine", Verdict: uncertain, Found: "the manager is reached over a network: its limits and its disk cannot be seen from here"}}
+	}
+	findings := []finding{checkFiles(env, s.GetManager().GetPid())}
+	if env.Machine.FreeDisk != nil {
+		findings = append(findings, checkDisk(env, filepath.Dir(path)))
+	}
+	return findings
+}
+
+func checkFiles(env *Env, pid int32) finding {
+	f := finding{Check: "open files", Verdict: uncertain}
+	program, err := env.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || !strings.Contains(string(program), "drover") {
+		f.Found = fmt.Sprintf("process %d cannot be seen from here", pid)
+		return f
+	}
+	limits, err := env.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		f.Found = err.Error()
+		return f
+	}
+	const enough = 4096
+	n, unlimited, known := openFiles(string(limits))
+	switch {
+	case unlimited:
+		f.Verdict, f.Found = sound, "no limit"
+	case !known:
+		f.Found = "the limit cannot be read"
+	case n < enough:
+		f.Verdict, f.Found = doubtful, fmt.Sprintf("the manager may open %d", n)
+		f.Do = fmt.Sprintf("start it with at least %d (LimitNOFILE in its unit, or ulimit -n): each worker needs a few", enough)
+	default:
+		f.Verdict, f.Found = sound, fmt.Sprintf("the manager may open %d", n)
+	}
+	return f
+}
+
+// openFiles reads the soft limit of open files from the text of /proc/PID/limits.
+func openFiles(limits string) (n int, unlimited, known bool) {
+	for line := range strings.Lines(limits) {
+		rest, found := strings.CutPrefix(line, "Max open files")
+		if !found {
+			continue
+		}
+		fields := strings.Fields(rest)
+		if len(fields) == 0 {
+			return 0, false, false
+		}
+		if fields[0] == "unlimited" {
+			return 0, true, true
+		}
+		_, err := fmt.Sscan(fields[0], &n)
+		return n, false, err == nil
+	}
+	return 0, false, false
+}
+
+func checkDisk(env *Env, dir string) finding {
+	f := finding{Check: "disk", Verdict: uncertain}
+	free, all, err := env.Machine.FreeDisk(dir)
+	if err != nil || all == 0 {
+		f.Found = fmt.Sprintf("the room beside the socket in %s is not known", dir)
+		return f
+	}
+	const little, share = 1 << 30, 20
+	f.Verdict, f.Found = sound, fmt.Sprintf("%s of %s free beside the socket in %s", bytesOf(free), bytesOf(all), dir)
+	if free < little || free < all/share {
+		f.Verdict, f.Do = doubtful, "make room: the embedded broker and saved settings are written to the state directory"
+	}
+	return f
+}
+
+func bytesOf(n uint64) string { return screen.Bytes(int64(min(n, 1<<62))) } //nolint:gosec // clamped

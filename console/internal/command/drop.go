@@ -1,0 +1,63 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+)
+
+func dropCommand() *Command {
+	return &Command{
+		Section: SectionTasks,
+		Name:    "drop",
+		Args:    "[ID...]",
+		Summary: "take tasks that do not run out of their queue, for good",
+		Help: `It asks first; --yes is the answer in a script. A task that runs is refused: cancel ends it. Whoever waits for a dropped
+task is told so.`,
+		Examples: []Example{
+			{`drover drop feed-pull:mzxw6ytboi`, "throw one task away"},
+			{`drover drop --dead feed-pull --reason invalid_payload --yes`, "the dead letters that can never work, without asking"},
+		},
+		Flags:    append(selectionFlags("drop"), yesFlag()),
+		Max:      -1,
+		Complete: completeTask,
+		Run:      runDrop,
+	}
+}
+
+func runDrop(ctx context.Context, env *Env, args *Args) error {
+	selection, err := selectionOf(args)
+	if err != nil {
+		return err
+	}
+	question, err := dropQuestion(ctx, env, args, selection)
+	if err != nil {
+		return err
+	}
+	if err := env.confirm(ctx, args, question); err != nil {
+		return err
+	}
+	answer, err := ask(ctx, "drop the tasks", env.Control.DropTasks, &apiv1.DropTasksRequest{Tasks: selection})
+	if err != nil {
+		return aboutQueue(ctx, env, selection.GetDeadOfQueue(), err)
+	}
+	return showMoves(env, selection.GetDeadOfQueue(), "dropped", answer.GetChanges(), answer.GetChanged())
+}
+
+// dropQuestion says what will be gone.
+func dropQuestion(ctx context.Context, env *Env, args *Args, selection *apiv1.TaskSelection) (string, error) {
+	queue := selection.GetDeadOfQueue()
+	switch {
+	case queue == "" && len(selection.GetIds()) == 1:
+		return fmt.Sprintf("Drop %s for good?", selection.GetIds()[0]), nil
+	case queue == "":
+		return fmt.Sprintf("Drop %d tasks for good?", len(selection.GetIds())), nil
+	case args.Text("reason") != "":
+		return fmt.Sprintf("Drop all dead letters of %s that died for %s, for good?", queue, args.Text("reason")), nil
+	case args.Has("yes"):
+		return "", nil
+	}
+	n, err := deadCount(ctx, env, queue)
+	return fmt.Sprintf("Drop all %s dead letters of %s for good?", n, queue), err
+}

@@ -1,0 +1,106 @@
+package command
+
+import (
+	"context"
+	"fmt"
+
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+	taskv1 "github.com/drover-jobs/drover/protocol/drover/task/v1"
+
+	"github.com/drover-jobs/drover/console/internal/screen"
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// What retry and drop share: which tasks are meant, and how the answer is told.
+
+func selectionFlags(verb string) []Flag {
+	return []Flag{
+		{Name: "dead", Value: "QUEUE", Help: verb + " all dead letters of QUEUE", Complete: flagQueue},
+		reasonFlag("with --dead: only those that died for this, such as timeout"),
+	}
+}
+
+// selectionOf reads which tasks a command line names. Its errors are of usage.
+func selectionOf(args *Args) (*apiv1.TaskSelection, error) {
+	kind, err := parseFault(args.Text("reason"))
+	if err != nil {
+		return nil, err
+	}
+	queue := args.Text("dead")
+	switch {
+	case queue != "" && len(args.Words) > 0:
+		return nil, usageError("name tasks or --dead QUEUE, not both: %.60q is not needed", args.Words[0])
+	case queue != "":
+		return &apiv1.TaskSelection{DeadOfQueue: queue, FaultKind: kind}, nil
+	case kind != taskv1.FaultKind_FAULT_KIND_UNSPECIFIED:
+		return nil, usageError("--reason goes with --dead QUEUE")
+	case len(args.Words) == 0:
+		return nil, usageError("which tasks? Name IDs, or --dead QUEUE for all its dead letters")
+	}
+	ids, err := parseIDs(args.Words)
+	if err != nil {
+		return nil, err
+	}
+	selection := &apiv1.TaskSelection{}
+	for _, id := range ids {
+		selection.Ids = append(selection.Ids, id.String())
+	}
+	return selection, nil
+}
+
+type movedJSON struct {
+	ID      string     `json:"id"`
+	State   task.State `json:"state"`
+	Refused string     `json:"refused,omitempty"`
+}
+
+type movesJSON struct {
+	Changed int64       `json:"changed"`
+	Tasks   []movedJSON `json:"tasks"`
+}
+
+// showMoves tells what became of the tasks; done is the word for one that was moved. The exit code is 1 when one was refused.
+func showMoves(env *Env, queue, done string, changes []*apiv1.TaskChange, changed int64) error {
+	view := movesJSON{Changed: changed, Tasks: make([]movedJSON, 0, len(changes))}
+	worst := Done
+	for _, c := range changes {
+		view.Tasks = append(view.Tasks, movedJSON{ID: c.GetId(), State: task.State(c.GetState()), Refused: c.GetRefused()})
+		text := done
+		if c.GetRefused() != "" {
+			worst = Failed
+			text = "refused: " + screen.Clean(c.GetRefused())
+		}
+		if id, err := task.ParseID(c.GetId()); err == nil {
+			env.Seen.add(id)
+		}
+		if env.JSON {
+			continue
+		}
+		if _, err := fmt.Fprintf(env.Out, "%s  %s\n", screen.Clean(c.GetId()), text); err != nil {
+			return err
+		}
+	}
+	if env.JSON {
+		if err := screen.WriteJSON(env.Out, view); err != nil {
+			return err
+		}
+	} else if queue != "" {
+		if _, err := fmt.Fprintf(env.Out, "%d dead letters of %s: %s\n", changed, screen.Clean(queue), done); err != nil {
+			return err
+		}
+	}
+	return told(worst)
+}
+
+// deadCount says how many dead letters a queue has, as far as the manager says so.
+func deadCount(ctx context.Context, env *Env, queue string) (string, error) {
+	s, err := status(ctx, env)
+	if err != nil {
+		return "", err
+	}
+	q, err := pickQueue(s.GetQueues(), queue)
+	if err != nil {
+		return "", err
+	}
+	return screen.Count(q.GetDead()), nil
+}

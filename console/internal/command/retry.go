@@ -1,0 +1,38 @@
+package command
+
+import (
+	"context"
+
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+)
+
+func retryCommand() *Command {
+	return &Command{
+		Section: SectionTasks,
+		Name:    "retry",
+		Args:    "[ID...]",
+		Summary: "put dead letters back into their queue, and run failed tasks now",
+		Help: `A dead letter begins anew, with its counters at nothing. A task that failed and waits for its next run is due at once.
+Where a task was refused the reason is printed and the exit code is 1.`,
+		Examples: []Example{
+			{`drover retry feed-pull:mzxw6ytboi`, "try one task again"},
+			{`drover retry --dead feed-pull --reason unreachable`, "all that died because a server did not answer"},
+		},
+		Flags:    selectionFlags("retry"),
+		Max:      -1,
+		Complete: completeTask,
+		Run:      runRetry,
+	}
+}
+
+func runRetry(ctx context.Context, env *Env, args *Args) error {
+	selection, err := selectionOf(args)
+	if err != nil {
+		return err
+	}
+	answer, err := ask(ctx, "retry the tasks", env.Control.RetryTasks, &apiv1.RetryTasksRequest{Tasks: selection})
+	if err != nil {
+		return aboutQueue(ctx, env, selection.GetDeadOfQueue(), err)
+	}
+	return showMoves(env, selection.GetDeadOfQueue(), "back in the queue", answer.GetChanges(), answer.GetChanged())
+}
