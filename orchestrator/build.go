@@ -227,7 +227,7 @@ func (o *Orchestrator) buildPools() {
 	o.pools = make(map[string]*pool.Pool, len(o.config.Queues))
 	for name := range o.config.Queues {
 		o.pools[name] = pool.New(pool.Deps{
-			Queue: name, Launcher: queueLauncher{o: o, queue: name}, Ender: o.controller, Abort: o.abort, Log: o.log,
+			Queue: name, Launcher: queueLauncher{o: o, queue: name}, Ender: ender{o.controller, o.locker}, Abort: o.abort, Log: o.log,
 			Settings: func() (settings.Queue, settings.Manager) {
 				snapshot := o.store.Load()
 				return snapshot.Queues[name], snapshot.Manager
@@ -247,7 +247,7 @@ func (o *Orchestrator) buildIntake() {
 			return p.Manifest
 		}
 		lanes = append(lanes, intake.Lane{
-			Queue: name, Dispatcher: o.pools[name],
+			Queue: name, Dispatcher: o.queues[name],
 			Kind:  func() string { return manifest().GetName() },
 			Check: func(payload []byte) error { return o.catalog.Check(q.Plugin, payload) },
 			Entry: func() task.Entry {
@@ -259,7 +259,7 @@ func (o *Orchestrator) buildIntake() {
 			},
 		})
 	}
-	o.intake = intake.New(intake.Deps{Redis: o.redis, Ender: o.controller, Log: o.log}, lanes)
+	o.intake = intake.New(intake.Deps{Redis: o.redis, Ender: ender{o.controller, o.locker}, Log: o.log}, lanes)
 }
 
 func (o *Orchestrator) buildRescue() {

@@ -4,7 +4,7 @@
 // The package reads the configuration (config.go), builds the stages below internal/, and starts and stops them. It alone
 // knows more than one stage. A task walks down
 //
-//	intake -> pool -> worker process -> controller -> intake
+//	intake -> lock -> pool -> worker process -> controller -> intake
 //
 // and a change of the settings walks from settings to pool and intake. The caller is cmd/droverd. Run blocks until its
 // context ends and everything has been put away.
@@ -26,6 +26,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/controller"
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
+	"github.com/drover-jobs/drover/orchestrator/internal/lock"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
 	"github.com/drover-jobs/drover/orchestrator/internal/roster"
@@ -54,7 +55,9 @@ type Orchestrator struct {
 	catalog    *catalog.Catalog
 	store      *settings.Store
 	controller *controller.Controller
+	locker     *lock.Locker
 	pools      map[string]*pool.Pool
+	queues     map[string]*lock.Queue // the locks before each pool
 	rescue     *rescue.Rescue
 	roster     *roster.Roster
 	intake     *intake.Intake
@@ -99,7 +102,8 @@ func (o *Orchestrator) Run(ctx context.Context) (Report, error) {
 //	API                      workers and consoles speak to it until the last task has ended; its sockets are opened first of all,
 //	                         so that a second manager fails before it touches anything, and who connects early waits
 //	rescue, pools            put back what managers left that died; take jobs
-//	intake                   makes them
+//	locks                    renewed until the last job is over; then the last is released
+//	intake                   makes jobs
 func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	if err := o.openBroker(stack); err != nil {
 		return Report{}, err
@@ -121,7 +125,11 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	}
 	o.controller = controller.New(controller.Deps{Manager: o.config.Manager.Name, Redis: o.redis, Settings: o.queueSettings, Log: o.log})
 	stack.start("controller", o.controller.Run)
+	if err := o.openLocks(stack); err != nil {
+		return Report{}, err
+	}
 	o.buildPools()
+	o.buildLocks()
 	o.buildIntake()
 	o.buildRescue()
 	o.buildRoster()
@@ -161,6 +169,7 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 		pools.Go(func() { errs <- p.Run(ctx) })
 	}
 	watch.Go(func() { _ = o.rescue.Run(ctx) }) // it has no error of its own
+	released := o.runLocks(ctx)
 	giveUp := make(chan struct{})
 	var taking sync.WaitGroup
 	taking.Go(func() { errs <- o.intake.Run(ctx, giveUp) })
@@ -176,6 +185,7 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 		wait = settleTimeoutAway
 	}
 	timer := time.AfterFunc(wait, func() { close(giveUp) })
+	o.awaitLocks(released)
 	taking.Wait()
 	timer.Stop()
 	close(errs)

@@ -53,6 +53,8 @@ func (o *Orchestrator) LogStatus(ctx context.Context) {
 			"retry", q.GetRetry(), "dead", q.GetDead(), "held", q.GetHeld(), "running", q.GetRunning(), "workers", q.GetWorkers(),
 			"max_workers", q.GetMaxWorkers(), "completed", q.GetCompleted(), "failed", q.GetFailed(), "killed", q.GetKilled())
 	}
+	held, waiting, store, err := o.locks()
+	o.log.Info("status of locks", "in", store, "held", len(held), "waiting", len(waiting), "error", err)
 	for _, w := range s.GetWorkers() {
 		o.log.Info("status of worker", "worker", w.GetId(), "queue", w.GetQueue(), "pid", w.GetPid(), "state", w.GetState(),
 			"tasks", w.GetTasks(), "running", w.GetRunning(), "rss_bytes", w.GetRssBytes())

@@ -95,7 +95,7 @@ func (s *status) queue(name string, stats pool.Stats, counts map[string]intake.C
 	q := &apiv1.Queue{
 		Name: name, Plugin: s.o.config.Queues[name].Plugin, State: "ok",
 		Waiting: unknownCount, Scheduled: unknownCount, Retry: unknownCount, Dead: unknownCount,
-		Held: int64(stats.Held), Running: int64(stats.Running), Workers: int64(len(stats.Workers) + stats.Starting), MaxWorkers: int64(settings.MaxWorkers),
+		Held: int64(stats.Held), LockWaiting: int64(s.o.queues[name].Waiting()), Running: int64(stats.Running), Workers: int64(len(stats.Workers) + stats.Starting), MaxWorkers: int64(settings.MaxWorkers),
 		Completed: ended.Completed, Failed: ended.Failed, Killed: ended.Killed,
 	}
 	if c, ok := counts[name]; ok {

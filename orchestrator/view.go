@@ -9,7 +9,7 @@ import (
 )
 
 // view is the client behind this manager's API. In Redis a task that a manager has taken is active, whether it runs or
-// still waits for a process; for the tasks that are here the view knows.
+// still waits for its lock or a process; for the tasks that are here the view knows.
 type view struct {
 	client.Client
 	o *Orchestrator
@@ -25,13 +25,13 @@ func (v view) Get(ctx context.Context, id task.ID) (*task.Task, error) {
 	if p == nil {
 		return t, nil
 	}
+	waits := v.o.locker.Waits(id) // asked first: it goes on from there to the pool
 	started, held, ok := p.Find(id)
 	switch {
-	case !ok: // in another manager, or between two stages
-	case held:
+	case waits, held:
 		t.State = task.Held
 		t.Attempts = max(0, t.Attempts-1) // it counts the run that is to come
-	default:
+	case ok: // else it is in another manager, or between two stages
 		t.Started, t.Manager = started, v.o.config.Manager.Name
 	}
 	return t, nil

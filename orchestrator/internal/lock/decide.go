@@ -20,7 +20,7 @@ const (
 )
 
 // decide does what follows from the answer of the store for a job. The caller holds mu; decide unlocks it.
-func (l *Locker) decide(e *entry, held bool, current Holder, err error, missing Missing, q settings.Queue) {
+func (l *Locker) decide(e *entry, held bool, current Holder, err error, q settings.Queue) {
 	switch {
 	case held && e.stopFollow != nil:
 		e.phase = settling
@@ -28,7 +28,7 @@ func (l *Locker) decide(e *entry, held bool, current Holder, err error, missing 
 	case held:
 		l.pass(e)
 		return
-	case err != nil && missing == MissingRun:
+	case err != nil && q.LockMissing == settings.LockMissingRun:
 		l.giveUp(e) // if it was taken all the same
 		l.pass(e)
 		return
@@ -92,7 +92,7 @@ func heldElsewhere(current Holder, skip bool, delay time.Duration) job.Outcome {
 	if skip {
 		return job.Outcome{
 			End: job.Succeeded, Result: []byte("null"), Ended: time.Now(),
-			Fault: fault.New(fault.Unavailable, "not run: %s has its lock, and lock_policy is skip", who),
+			Fault: fault.New(fault.Skipped, "not run: %s has its lock, and lock_policy is skip", who),
 		}
 	}
 	f := fault.New(fault.Unavailable, "%s has its lock; it is tried again later", who)

@@ -21,8 +21,8 @@
 //
 // A lock is a lease. The store keeps it for at least its time; the holder believes in it for a quarter less, counted by its
 // own clock from before the request was sent. So a holder that is paused, cut off or slow stops believing before anybody else
-// can get the lock, and there are never two who believe. A quarter of the lease is what a run has to end after Interrupt.
-// Whoever kills a process for a lost lock must do it within that time, Lease/4, whatever kill_grace says.
+// can get the lock, and there are never two who believe. A quarter of the lease is what a run has to end after Interrupt:
+// half of it by itself, and half to be gone after its process was killed, whatever kill_grace says.
 //
 // Taking the work twice is prevented as well as a lease can: what a worker writes in its last moments is not fenced.
 //

@@ -175,7 +175,7 @@ type manager struct {
 
 	mu          sync.Mutex
 	policy      settings.LockPolicy
-	missing     lock.Missing
+	missing     settings.LockMissing
 	offered     []*job.Job
 	cancelled   []*job.Job
 	interrupted []*job.Job
@@ -193,7 +193,7 @@ func newManager(t *testing.T, name string, store lock.Store, waiter lock.Waiter)
 
 func newManagerFor(t *testing.T, name string, store lock.Store, waiter lock.Waiter, lease time.Duration) *manager {
 	t.Helper()
-	m := &manager{t: t, policy: settings.LockJoin, missing: lock.MissingWait, outcomes: map[*job.Job]job.Outcome{}}
+	m := &manager{t: t, policy: settings.LockJoin, missing: settings.LockMissingWait, outcomes: map[*job.Job]job.Outcome{}}
 	m.locker = lock.New(lock.Deps{Store: store, Waiter: waiter, Ender: m, Manager: name, Lease: lease, Log: slog.New(slog.DiscardHandler)})
 	queue := func(name string) *lock.Queue {
 		return m.locker.Queue(lock.QueueDeps{
@@ -201,10 +201,9 @@ func newManagerFor(t *testing.T, name string, store lock.Store, waiter lock.Wait
 			Settings: func() settings.Queue {
 				m.mu.Lock()
 				defer m.mu.Unlock()
-				return settings.Queue{LockPolicy: m.policy, RetryBackoff: 5 * time.Second}
+				return settings.Queue{LockPolicy: m.policy, LockMissing: m.missing, RetryBackoff: 5 * time.Second}
 			},
-			Missing: func() lock.Missing { m.mu.Lock(); defer m.mu.Unlock(); return m.missing },
-			Room:    func() { m.mu.Lock(); defer m.mu.Unlock(); m.room++ },
+			Room: func() { m.mu.Lock(); defer m.mu.Unlock(); m.room++ },
 		})
 	}
 	m.feeds, m.system = queue("feeds"), queue("system")
@@ -254,7 +253,7 @@ func (p *pool) Cancel(j *job.Job) {
 	p.cancelled = append(p.cancelled, j)
 }
 
-func (p *pool) Interrupt(j *job.Job) {
+func (p *pool) Interrupt(j *job.Job, _ time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.interrupted = append(p.interrupted, j)

@@ -30,6 +30,18 @@ func (l *Locker) Waiting() []Info {
 	return l.list(func(e *entry) bool { return e.phase == waiting || e.phase == settling })
 }
 
+// Waits reports whether a task waits here for its lock, or is just being handed on.
+func (l *Locker) Waits(id task.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, e := range l.entries {
+		if e.job.ID == id && e.phase != passed {
+			return true
+		}
+	}
+	return false
+}
+
 func (l *Locker) list(wanted func(*entry) bool) []Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -52,20 +52,9 @@ type Next interface {
 	Capacity() int
 	Offer(j *job.Job)
 	Cancel(j *job.Job)
-	// Interrupt ends a job that has lost its lock, within a quarter of the lease, as interrupted.
-	Interrupt(j *job.Job)
+	// Interrupt ends a job that has lost its lock, as interrupted. What still runs of it after grace is killed.
+	Interrupt(j *job.Job, grace time.Duration)
 }
-
-// Missing says what a task does while the store of locks does not answer.
-type Missing string
-
-// The ways to do without a store.
-const (
-	// MissingWait keeps tasks until the store answers.
-	MissingWait Missing = "wait"
-	// MissingRun runs tasks without a lock.
-	MissingRun Missing = "run"
-)
 
 // QueueDeps are what the locks of one queue need.
 type QueueDeps struct {
@@ -74,8 +63,6 @@ type QueueDeps struct {
 	// Fields are the payload fields that make up the lock key, as the plugin's manifest names them; none while it is not known.
 	Fields   func() []string
 	Settings func() settings.Queue // as they are now; must not block
-	// Missing is the queue's setting for the time when the store is away; nil is MissingWait.
-	Missing func() Missing
 	// Room is told when Capacity has grown by itself; may be nil. It must neither block nor call back.
 	Room func()
 }
@@ -92,6 +79,7 @@ type Locker struct {
 	releases []Lease
 	takers   int
 	follows  int
+	aside    int // jobs of all queues that wait for a lock which another has
 	renewing bool
 	number   uint64
 	wakeAt   time.Time // when Run looks again by itself
@@ -135,6 +123,7 @@ type entry struct {
 	held      bool // the lock may be believed in until fence
 	touched   bool // a call was made that may have taken it
 	lost      bool // while passing
+	loose     bool // held, not believed in, and the run goes on all the same until the store answers, as lock_missing says
 	cancelled bool // while taking or passing
 	fence     time.Time
 	renewAt   time.Time

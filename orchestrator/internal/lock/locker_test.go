@@ -233,7 +233,7 @@ func TestStoreAway(t *testing.T) {
 		m.finish(waits)
 		synctest.Wait()
 		store.set(func() { store.away = true })
-		m.set(func() { m.missing = lock.MissingRun })
+		m.set(func() { m.missing = settings.LockMissingRun })
 		m.feeds.Offer(runs)
 		after(0)
 		if !m.runs(runs) {

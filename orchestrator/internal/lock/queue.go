@@ -11,7 +11,9 @@ import (
 type Queue struct {
 	QueueDeps
 	locker *Locker
-	aside  int // jobs that wait for a lock which another has; the locker's mutex guards it
+	// The locker's mutex guards these.
+	aside   int // jobs that wait for a lock which another has
+	pending int // jobs that have not been handed on
 }
 
 // Queue returns the locks of one queue. A queue has one.
@@ -52,6 +54,7 @@ func (q *Queue) Offer(j *job.Job) {
 		return
 	}
 	l.number++
+	q.pending++
 	e := &entry{queue: q, job: j, key: key, token: NewToken(), number: l.number, since: time.Now()}
 	l.entries[j] = e
 	l.enqueue(e)
@@ -87,8 +90,18 @@ func (l *Locker) Ended(j *job.Job) {
 	}
 }
 
+// Waiting is how many jobs of the queue wait for their lock.
+func (q *Queue) Waiting() int {
+	q.locker.mu.Lock()
+	defer q.locker.mu.Unlock()
+	return q.pending
+}
+
 // forget lets a job go: it waits for nothing any more, and the lock that it has or may have is released. The caller holds mu.
 func (l *Locker) forget(e *entry) {
+	if l.entries[e.job] == e && e.phase != passing && e.phase != passed {
+		e.queue.pending--
+	}
 	delete(l.entries, e.job)
 	l.unfollow(e)
 	l.stepIn(e)
@@ -120,6 +133,7 @@ func (l *Locker) stepAside(e *entry) bool {
 	}
 	e.aside = true
 	e.queue.aside++
+	l.aside++
 	if e.queue.Room != nil {
 		e.queue.Room()
 	}
@@ -131,6 +145,7 @@ func (l *Locker) stepIn(e *entry) {
 	if e.aside {
 		e.aside = false
 		e.queue.aside--
+		l.aside--
 	}
 }
 

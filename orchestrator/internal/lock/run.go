@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
+	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 )
 
 const (
@@ -48,7 +49,7 @@ func (l *Locker) Run(ctx context.Context) error {
 		}
 		due, late := l.lookAround(time.Now())
 		for _, e := range late {
-			l.lose(e, errLate)
+			l.doubt(e)
 		}
 		l.startRenewal(due)
 		timer.Reset(max(lookPause, l.schedule()))
@@ -88,7 +89,7 @@ func (l *Locker) lookAround(now time.Time) (due, late []*entry) {
 	var settled, overdue []*entry
 	pressing := false // else one that failed and is to be tried a little later would be tried at once
 	for _, e := range l.entries {
-		if e.held && !now.Before(e.fence) {
+		if e.held && !e.loose && !now.Before(e.fence) {
 			late = append(late, e)
 			continue
 		}
@@ -141,7 +142,7 @@ func (l *Locker) schedule() time.Duration {
 		}
 	}
 	for _, e := range l.entries {
-		if e.held {
+		if e.held && !e.loose {
 			earlier(e.fence)
 		}
 		if e.held && !l.renewing {
@@ -194,6 +195,7 @@ func (l *Locker) renew(batch []*entry) {
 		case r.Err != nil:
 			e.renewAt = now.Add(renewPause)
 		default:
+			e.loose = false
 			e.fence, e.renewAt = began.Add(believed(l.Lease)), began.Add(l.beat)
 		}
 		l.mu.Unlock()
@@ -201,6 +203,21 @@ func (l *Locker) renew(batch []*entry) {
 			l.lose(e, errTaken)
 		}
 	}
+}
+
+// doubt is for a lock that could not be renewed in time. It is lost, unless its queue's tasks run without one while the store is
+// away: then the run goes on, and the lock is renewed when the store answers.
+func (l *Locker) doubt(e *entry) {
+	if e.queue.Settings().LockMissing == settings.LockMissingRun {
+		l.mu.Lock()
+		begun := e.phase == passing || e.phase == passed
+		e.loose = begun
+		l.mu.Unlock()
+		if begun {
+			return
+		}
+	}
+	l.lose(e, errLate)
 }
 
 // lose stops believing in a lock and interrupts its job. The lock is not released: if it is still there, it keeps others away
@@ -225,6 +242,6 @@ func (l *Locker) lose(e *entry, why error) {
 	l.mu.Unlock()
 	l.Log.Warn("a lock is lost; its task is interrupted", "lock", e.key, "task", e.job.ID, "why", why)
 	if interrupt {
-		e.queue.Next.Interrupt(e.job)
+		e.queue.Next.Interrupt(e.job, killGrace(l.Lease))
 	}
 }

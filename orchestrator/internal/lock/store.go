@@ -75,6 +75,10 @@ func decode(value []byte) (Token, Holder) {
 // margin is how much earlier than the store a holder stops believing: what a run has to end when its lock cannot be renewed.
 func margin(ttl time.Duration) time.Duration { return ttl / 4 }
 
+// killGrace is how long a run that has lost its lock gets to end by itself, and how long killing its process may take after that:
+// together the margin.
+func killGrace(ttl time.Duration) time.Duration { return margin(ttl) / 2 }
+
 // same reports whether two readings are of one taking of a lock.
 func (h Holder) same(other Holder) bool {
 	return h.Task == other.Task && h.Manager == other.Manager && h.Since.Equal(other.Since)

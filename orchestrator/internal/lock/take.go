@@ -63,8 +63,29 @@ func (l *Locker) release(lease Lease) {
 		l.Log.Debug("a lock could not be released; it ends by itself", "lock", lease.Key, "error", err)
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.note(err, time.Now())
-	l.mu.Unlock()
+	if err == nil {
+		l.next(lease.Key)
+	}
+}
+
+// next lets the job that has waited longest here for a lock try it soon: its holder may have ended without doing the work, to be
+// tried again in an hour. Should it have done it, those who joined are told so first. The caller holds mu.
+func (l *Locker) next(key Key) {
+	if l.aside == 0 {
+		return
+	}
+	var first *entry
+	for _, e := range l.entries {
+		if e.phase == waiting && e.key == key && (first == nil || e.number < first.number) {
+			first = e
+		}
+	}
+	if soon := time.Now().Add(endGrace); first != nil && soon.Before(first.due) {
+		first.due = soon
+		l.wake(soon)
+	}
 }
 
 // acquire tries to take a job's lock and does what follows from the answer.
@@ -73,10 +94,6 @@ func (l *Locker) acquire(e *entry) {
 	defer cancel()
 	began := time.Now()
 	held, current, err := l.Store.Acquire(ctx, e.key, e.token, l.Lease, Holder{Task: e.job.ID, Manager: l.Manager, Since: began.UTC()})
-	missing := MissingWait
-	if err != nil && e.queue.Missing != nil {
-		missing = e.queue.Missing()
-	}
 	q := e.queue.Settings()
 
 	l.mu.Lock()
@@ -103,7 +120,7 @@ func (l *Locker) acquire(e *entry) {
 		}
 		return
 	}
-	l.decide(e, held, current, err, missing, q) // unlocks
+	l.decide(e, held, current, err, q) // unlocks
 }
 
 // endEarly ends a job that was cancelled while its lock was taken, or that the stop gives back.
@@ -119,6 +136,7 @@ func (l *Locker) endEarly(e *entry) {
 // done afterwards.
 func (l *Locker) pass(e *entry) {
 	e.phase = passing
+	e.queue.pending--
 	l.unfollow(e)
 	l.stepIn(e)
 	l.mu.Unlock()
@@ -131,6 +149,6 @@ func (l *Locker) pass(e *entry) {
 		e.queue.Next.Cancel(e.job)
 	}
 	if lost {
-		e.queue.Next.Interrupt(e.job)
+		e.queue.Next.Interrupt(e.job, killGrace(l.Lease))
 	}
 }

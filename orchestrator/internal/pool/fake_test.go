@@ -73,6 +73,15 @@ func (p *fakeProcess) Interrupt(j *job.Job) {
 	}
 }
 
+func (p *fakeProcess) InterruptWithin(j *job.Job, grace time.Duration) {
+	p.Interrupt(j)
+	time.AfterFunc(grace, func() {
+		if slices.Contains(p.running(), j) {
+			p.end(job.ExitLockLost)
+		}
+	})
+}
+
 func (p *fakeProcess) Drain(reason job.ExitReason) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

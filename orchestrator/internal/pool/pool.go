@@ -25,6 +25,8 @@ type Process interface {
 	// Cancel and Interrupt ask a job's run to end, for the client or for a stop.
 	Cancel(j *job.Job)
 	Interrupt(j *job.Job)
+	// InterruptWithin is Interrupt with a grace of its own until the process is killed.
+	InterruptWithin(j *job.Job, grace time.Duration)
 	// Drain lets it end after its jobs, Kill ends it now.
 	Drain(reason job.ExitReason)
 	Kill(reason job.ExitReason)

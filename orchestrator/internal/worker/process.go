@@ -65,6 +65,7 @@ const (
 	askedByTimeout  cancelReason = "timeout"
 	askedByClient   cancelReason = "cancelled"
 	askedByShutdown cancelReason = "stop"
+	askedForLock    cancelReason = "lock-lost" // to the worker it is a stop
 )
 
 // leaveGrace is how long a process that was told to go may take from the end of its last job to its own: it closes what its

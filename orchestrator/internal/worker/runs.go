@@ -65,9 +65,17 @@ func (p *Process) Cancel(j *job.Job) { p.askFor(j, askedByClient) }
 // Interrupt is Cancel for a stop of the manager: the run ends as interrupted.
 func (p *Process) Interrupt(j *job.Job) { p.askFor(j, askedByShutdown) }
 
-func (p *Process) askFor(j *job.Job, reason cancelReason) {
+// InterruptWithin is Interrupt for a run that has lost its lock: its process is killed after grace whatever kill_grace says, also
+// when the run had been asked to end before, for another reason.
+func (p *Process) InterruptWithin(j *job.Job, grace time.Duration) {
+	if number := p.askFor(j, askedForLock); number != 0 {
+		time.AfterFunc(grace, func() { p.graceOver(number) })
+	}
+}
+
+// askFor asks a job's run to end and returns its number; 0 when there is none.
+func (p *Process) askFor(j *job.Job, reason cancelReason) (number uint64) {
 	p.mu.Lock()
-	var number uint64
 	for n, r := range p.runs {
 		if r.job == j {
 			number = n
@@ -77,6 +85,7 @@ func (p *Process) askFor(j *job.Job, reason cancelReason) {
 	if number != 0 {
 		p.ask(number, reason)
 	}
+	return number
 }
 
 // ask sends the request to end a run and starts its grace. The first reason counts.
@@ -90,9 +99,17 @@ func (p *Process) ask(number uint64, reason cancelReason) {
 	r.asked = reason
 	r.stopTimer()
 	r.timer = time.AfterFunc(r.limits.KillGrace, func() { p.graceOver(number) })
-	p.push(&workerv1.Instruction{Kind: &workerv1.Instruction_Cancel{Cancel: &workerv1.Cancel{Run: number, Reason: string(reason)}}})
+	p.push(&workerv1.Instruction{Kind: &workerv1.Instruction_Cancel{Cancel: &workerv1.Cancel{Run: number, Reason: reason.told()}}})
 	p.mu.Unlock()
 	p.wake()
+}
+
+// told is the reason as the worker gets it.
+func (r cancelReason) told() string {
+	if r == askedForLock {
+		return string(askedByShutdown)
+	}
+	return string(r)
 }
 
 // graceOver kills the process of a run that did not end when it was asked to.
@@ -111,6 +128,8 @@ func (p *Process) graceOver(number uint64) {
 		p.killFor(job.ExitStop, number)
 	case askedByClient:
 		p.killFor(job.ExitIgnoredCancel, number)
+	case askedForLock:
+		p.killFor(job.ExitLockLost, number)
 	}
 }
 
@@ -192,6 +211,8 @@ func (r *run) outcome(o *workerv1.Outcome, worker uint64) job.Outcome {
 		out.End = job.Cancelled
 	case timeUp:
 		out.End, out.Fault = job.Killed, r.overtime(out.Ended)
+	case r.asked == askedForLock:
+		out.End, out.Fault = job.Interrupted, fault.New(fault.Interrupted, "it lost its lock and ended when asked to")
 	case r.asked == askedByShutdown || failure.Kind == fault.Interrupted:
 		out.End = job.Interrupted
 	default:
