@@ -84,3 +84,15 @@ func (b Bytes) String() string {
 	}
 	return "0B"
 }
+
+// about writes a size for people, rounded to what they care about.
+func (b Bytes) about() string {
+	switch {
+	case b >= 10*GiB:
+		return fmt.Sprintf("%d GiB", (b+GiB/2)/GiB)
+	case b >= MiB:
+		return fmt.Sprintf("%d MiB", (b+MiB/2)/MiB)
+	default:
+		return fmt.Sprintf("%d KiB", (b+KiB/2)/KiB)
+	}
+}

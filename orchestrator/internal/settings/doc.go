@@ -9,8 +9,13 @@
 //	Apply(changes) -> copy the live layer -> patch -> resolve and validate all of it -> swap one pointer, version+1
 //	                                             \-> any problem: nothing changes, every problem is reported
 //
+// What was changed live is one overlay. Save writes it where it outlives a restart, and Restore lays it over the source at the
+// next start; so a saved value can be unset like any other, and is gone from the file with the next save. Undo brings back
+// the overlay as it was before the last change, over whatever the file says by then.
+//
 // It does not own acting on a setting: intake, pool, worker and controller read the Snapshot, or Watch for the next one, and
-// do what it says. It does not read files: the configuration hands it a Source. It imports nothing else of ours.
+// do what it says. It does not read files: the configuration hands it a Source, and package overlay below it reads and writes
+// the saved changes. It imports nothing else of ours.
 //
 // The package has no goroutines and nothing to stop; a watch ends with its context.
 package settings

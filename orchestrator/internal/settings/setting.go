@@ -33,7 +33,7 @@ type Effect string
 const (
 	EffectNow        Effect = "at once"
 	EffectNextTask   Effect = "with the next task"
-	EffectNextWorker Effect = "with the next worker; running workers are replaced after their tasks"
+	EffectNextWorker Effect = "with the next worker; those that run keep what they have until they are restarted"
 )
 
 // Setting is one row of the table: all that a person may want to know about a setting.

@@ -26,28 +26,72 @@ func (s Source) clone() Source {
 	return c
 }
 
-// live is what was changed while the manager runs.
-type live struct {
-	manager Layer
-	queues  map[string]Layer
+// Overlay is what was changed live, over all that the Source says: by name of the setting, as text that a person wrote.
+type Overlay struct {
+	Manager Layer
+	Queues  map[string]Layer
 }
 
-func (l live) clone() live {
-	c := live{manager: Layer{}, queues: make(map[string]Layer, len(l.queues))}
-	maps.Copy(c.manager, l.manager)
-	for name, layer := range l.queues {
-		c.queues[name] = maps.Clone(layer)
+// Len is the number of settings in it.
+func (o Overlay) Len() int {
+	n := len(o.Manager)
+	for _, layer := range o.Queues {
+		n += len(layer)
+	}
+	return n
+}
+
+// Equal reports whether both say the same.
+func (o Overlay) Equal(other Overlay) bool {
+	if o.Len() != other.Len() || !maps.Equal(o.Manager, other.Manager) {
+		return false
+	}
+	for name, layer := range o.Queues {
+		if !maps.Equal(layer, other.Queues[name]) {
+			return false
+		}
+	}
+	return true
+}
+
+func (o Overlay) clone() Overlay {
+	c := Overlay{Manager: Layer{}, Queues: make(map[string]Layer, len(o.Queues))}
+	maps.Copy(c.Manager, o.Manager)
+	for name, layer := range o.Queues {
+		if len(layer) > 0 {
+			c.Queues[name] = maps.Clone(layer)
+		}
 	}
 	return c
 }
 
 // layer returns the layer of the queue, or of the manager for "", to be written to.
-func (l live) layer(queue string) Layer {
+func (o Overlay) layer(queue string) Layer {
 	if queue == "" {
-		return l.manager
+		return o.Manager
 	}
-	if l.queues[queue] == nil {
-		l.queues[queue] = Layer{}
+	if o.Queues[queue] == nil {
+		o.Queues[queue] = Layer{}
 	}
-	return l.queues[queue]
+	return o.Queues[queue]
+}
+
+// value returns what the overlay says of a setting, and whether it says anything.
+func (o Overlay) value(queue, name string) (string, bool) {
+	layer := o.Manager
+	if queue != "" {
+		layer = o.Queues[queue]
+	}
+	text, ok := layer[name]
+	return text, ok
+}
+
+// without drops the queues that a source does not have.
+func (o Overlay) without(source Source) Overlay {
+	for name := range o.Queues {
+		if _, ok := source.Queues[name]; !ok {
+			delete(o.Queues, name)
+		}
+	}
+	return o
 }

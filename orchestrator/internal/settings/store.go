@@ -24,16 +24,19 @@ type Store struct {
 	log     *slog.Logger
 	current atomic.Pointer[Snapshot]
 
-	// mu is held by those who change something, never by those who read.
+	// mu is held by those who change something, never by those who read a snapshot.
 	mu       sync.Mutex
 	source   Source
-	live     live
+	live     Overlay
+	saved    Overlay   // what lies in the overlay file
+	past     []Overlay // what live was before the latest changes, the oldest first
 	watchers map[chan *Snapshot]struct{}
 }
 
 // NewStore resolves the source into the snapshot with version 1. The error is an *InvalidError with every problem.
 func NewStore(source Source, log *slog.Logger) (*Store, error) {
-	s := &Store{log: log, source: source.clone(), live: live{}.clone(), watchers: make(map[chan *Snapshot]struct{})}
+	none := Overlay{}.clone()
+	s := &Store{log: log, source: source.clone(), live: none, saved: none, watchers: make(map[chan *Snapshot]struct{})}
 	first, err := build(s.source, s.live)
 	if err != nil {
 		return nil, err
@@ -49,23 +52,11 @@ func (s *Store) Load() *Snapshot { return s.current.Load() }
 // Apply makes all changes or none. The result is validated as a whole before anybody sees it; the error is an *InvalidError
 // with every problem, and then the old settings stay. Each change is logged with who made it. No changes: nothing happens.
 func (s *Store) Apply(changes []Change, who string) (*Snapshot, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(changes) == 0 {
-		return s.Load(), nil
+	made, err := s.Edit(Edit{Changes: changes, Who: who})
+	if err != nil {
+		return nil, err
 	}
-	if problems := s.misaddressed(changes); len(problems) > 0 {
-		return nil, asError(problems)
-	}
-	next := s.live.clone()
-	for _, c := range changes {
-		if c.Unset {
-			delete(next.layer(c.Queue), c.Name)
-			continue
-		}
-		next.layer(c.Queue)[c.Name] = c.Value
-	}
-	return s.swap(s.source, next, who)
+	return made.After, nil
 }
 
 // Rebase changes what lies below the live changes: a configuration that was read again, a plugin that was replaced, a queue
@@ -74,15 +65,10 @@ func (s *Store) Apply(changes []Change, who string) (*Snapshot, error) {
 func (s *Store) Rebase(who string, edit func(*Source)) (*Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	source, next := s.source.clone(), s.live.clone()
+	source := s.source.clone()
 	edit(&source)
 	source = source.clone()
-	for name := range next.queues {
-		if _, ok := source.Queues[name]; !ok {
-			delete(next.queues, name)
-		}
-	}
-	return s.swap(source, next, who)
+	return s.swap(source, s.live.clone().without(source), who)
 }
 
 // misaddressed finds what would get lost on the way into a layer: queues and settings that do not exist, and two changes of one.
@@ -114,7 +100,7 @@ func (s *Store) misaddressed(changes []Change) []Problem {
 }
 
 // swap is the only place where the settings change. mu is held.
-func (s *Store) swap(source Source, next live, who string) (*Snapshot, error) {
+func (s *Store) swap(source Source, next Overlay, who string) (*Snapshot, error) {
 	snap, err := build(source, next)
 	if err != nil {
 		return nil, err
@@ -128,13 +114,13 @@ func (s *Store) swap(source Source, next live, who string) (*Snapshot, error) {
 	return snap, nil
 }
 
-func build(source Source, over live) (*Snapshot, error) {
+func build(source Source, over Overlay) (*Snapshot, error) {
 	var problems []Problem
 	snap := &Snapshot{Queues: make(map[string]Queue, len(source.Queues))}
-	snap.Manager, problems = resolve(managerFields(), nil, []Layer{source.Manager, over.manager})
+	snap.Manager, problems = resolve(managerFields(), nil, []Layer{source.Manager, over.Manager})
 	fields, rules := queueFields(), queueRules()
 	for _, name := range slices.Sorted(maps.Keys(source.Queues)) {
-		q, found := resolve(fields, rules, []Layer{source.Queues[name].Plugin, source.Queues[name].File, over.queues[name]})
+		q, found := resolve(fields, rules, []Layer{source.Queues[name].Plugin, source.Queues[name].File, over.Queues[name]})
 		for _, p := range found {
 			p.Queue = name
 			problems = append(problems, p)
