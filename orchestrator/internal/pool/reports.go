@@ -128,8 +128,6 @@ func outcomeOf(u job.Unfinished, exit job.Exit, blame bool, jobs int) job.Outcom
 	case u.Cancelled:
 		o.End = job.Cancelled
 		o.Fault = fault.New(fault.Cancelled, "its process ended before it had heeded the request to end: %s", exit)
-	case u.Unbegun && exit.Reason == job.ExitTaskTimeout: // it had all that time to say so: the process stood still before
-		o.Fault = fault.New(fault.Interrupted, "its process had not begun it within %s: %s", ran, exit)
 	case u.Guilty && exit.Reason == job.ExitTaskTimeout:
 		o.End = job.Killed
 		o.Fault = fault.New(fault.Timeout, "it ran for %s, over its time, ignored the request to end, and its process was killed: raise task_timeout if it needs more", ran)
@@ -147,7 +145,10 @@ func outcomeOf(u job.Unfinished, exit job.Exit, blame bool, jobs int) job.Outcom
 	}
 	if o.End == job.Killed {
 		o.Fault = o.Fault.WithDetail(strings.Join(exit.Tail, "\n"))
-		o.Suspect = blame && jobs > 1
+		// A job of which nothing was heard in all its time may have met a process that stood still already, or have stopped
+		// it in its first moment: it gets another run, which tells.
+		unheard := u.Unbegun && exit.Reason == job.ExitTaskTimeout && !u.Job.Suspect
+		o.Suspect = blame && jobs > 1 || unheard
 	}
 	return o
 }

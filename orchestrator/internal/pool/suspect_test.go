@@ -169,18 +169,19 @@ func TestWhatTheEndOfAProcessMeans(t *testing.T) {
 	}
 }
 
-// A process that stood still when a time was over makes suspects of what had begun in it, and costs what had not begun nothing,
-// be it alone in it or not.
-func TestStandstillChargesNobodyInVain(t *testing.T) {
+// A process that stood still when a time was over makes suspects of what was in it. One that was alone in it and was never heard of
+// is a suspect as well, and is charged the second time: it may be what stops the process in its first moment.
+func TestStandstillMakesSuspects(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name       string
-		unfinished []job.Unfinished // without their jobs
-		want       []job.Outcome    // End and Suspect of each
+		unfinished []job.Unfinished
+		suspects   []bool
 	}{
-		{"two had begun", []job.Unfinished{{}, {}, {Unbegun: true}}, []job.Outcome{{End: job.Killed, Suspect: true}, {End: job.Killed, Suspect: true}, {End: job.Interrupted}}},
-		{"one that had not begun", []job.Unfinished{{Unbegun: true, Guilty: true}}, []job.Outcome{{End: job.Interrupted}}},
-		{"one that had", []job.Unfinished{{Guilty: true}}, []job.Outcome{{End: job.Killed}}},
+		{"several", []job.Unfinished{{Job: &job.Job{}}, {Job: suspect(), Unbegun: true}}, []bool{true, true}},
+		{"one that was not heard of", []job.Unfinished{{Job: &job.Job{}, Unbegun: true, Guilty: true}}, []bool{true}},
+		{"one that was not heard of again", []job.Unfinished{{Job: suspect(), Unbegun: true, Guilty: true}}, []bool{false}},
+		{"one that had begun", []job.Unfinished{{Job: &job.Job{}, Guilty: true}}, []bool{false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -188,11 +189,8 @@ func TestStandstillChargesNobodyInVain(t *testing.T) {
 				u.Started = time.Now()
 				guilty := slices.ContainsFunc(c.unfinished, func(u job.Unfinished) bool { return u.Guilty })
 				got := pool.OutcomeOf(u, job.Exit{Reason: job.ExitTaskTimeout}, !guilty, len(c.unfinished))
-				if got.End != c.want[i].End || got.Suspect != c.want[i].Suspect {
-					t.Errorf("job %d: %+v, want %+v", i, got, c.want[i])
-				}
-				if got.End == job.Killed && got.Fault.Kind != fault.Timeout {
-					t.Errorf("job %d: the fault is %v", i, got.Fault)
+				if got.End != job.Killed || got.Suspect != c.suspects[i] || got.Fault.Kind != fault.Timeout {
+					t.Errorf("job %d: %+v, want a kill by timeout, suspect %t", i, got, c.suspects[i])
 				}
 			}
 		})
