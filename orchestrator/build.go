@@ -194,6 +194,10 @@ func (o *Orchestrator) spec(plugin, queue string, slots int, startTimeout time.D
 	return worker.Spec{
 		Plugin: plugin, Command: p.Command, Env: p.Env, Options: p.Options, API: "unix:" + absolute(o.config.Manager.PluginSocket),
 		Queue: queue, Slots: slots, Manager: o.config.Manager.Name, StartTimeout: startTimeout,
+		User: p.User,
+		Limits: worker.Rlimits{
+			OpenFiles: p.Limits.OpenFiles, Processes: p.Limits.Processes, CoreSize: uint64(p.Limits.Core), FileSize: uint64(p.Limits.FileSize), CPU: p.Limits.CPU, //nolint:gosec // not negative
+		},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -198,5 +199,61 @@ func TestCleanStopEndsTheReaper(t *testing.T) {
 	}
 	if strings.Contains(m.output.String(), "outlived") {
 		t.Errorf("something outlived the manager:\n%s", m.output)
+	}
+}
+
+// A worker has the limits of its configuration, and no file that the manager was started with.
+func TestWorkersAreConfined(t *testing.T) {
+	t.Parallel()
+	droverd, _, _ := programs(t)
+	m := setUp(t, "{embedded: true}", "", "min_workers: 1")
+	text, err := os.ReadFile(m.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	confined := strings.Replace(string(text), "misbehave: {command: [", "misbehave: {limits: {open_files: 123, file_size: 1MiB}, command: [", 1)
+	if err := os.WriteFile(m.config, []byte(confined), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	secret := filepath.Join(m.dir, "secret")
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The shell opens a file and becomes the manager.
+	process := exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("exec 9<%s; exec %s --config %s", secret, droverd, m.config)) //nolint:gosec // the test's own
+	process.Env = append(os.Environ(), "TMPDIR="+m.dir)
+	if err := process.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = process.Process.Signal(syscall.SIGTERM)
+		_ = process.Wait() // its exit is not what is tested here
+	})
+	var pid int
+	eventually(t, "a worker runs", func() error {
+		found := childrenOf(t, process.Process.Pid, "misbehave")
+		if len(found) == 0 {
+			return errors.New("none does")
+		}
+		pid = found[len(found)-1]
+		limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+		if err != nil {
+			return err
+		}
+		for _, want := range []string{"Max open files            123 ", "Max file size             1048576 ", "Max core file size        0 "} {
+			if !strings.Contains(string(limits), want) {
+				return fmt.Errorf("no %q in:\n%s", want, limits)
+			}
+		}
+		return nil
+	})
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		if target, err := os.Readlink(file); err == nil && target == secret {
+			t.Errorf("the worker has the manager's file as %s", file)
+		}
 	}
 }

@@ -13,10 +13,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/drover-jobs/drover/configs"
 	"github.com/drover-jobs/drover/orchestrator"
@@ -57,6 +60,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "droverd: unexpected argument %q; see droverd --help\n", flags.Arg(0))
 		return exitUsage
 	}
+	keepFilesFromChildren()
 	config, err := load(*path)
 	if err != nil {
 		_, _ = fmt.Fprintln(stderr, "droverd:", err)
@@ -68,6 +72,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	}
 	return manage(config, *path, stderr)
 }
+
+// keepFilesFromChildren keeps the files that droverd was started with, but for the standard streams, from workers: a shell or a
+// supervisor may have left some open. An old kernel that cannot do it is no reason not to run.
+func keepFilesFromChildren() { _ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) }
 
 func load(path string) (*orchestrator.Config, error) {
 	if path == "" {

@@ -118,9 +118,10 @@ func (r *processRunner) fork() error {
 	r.cmd.SysProcAttr.Ptrace = traced
 	err := r.cmd.Start()
 	if traced && errors.Is(err, syscall.EPERM) {
-		traced, r.launcher.untraced = false, true
+		traced = false
 		r.cmd = again(r.cmd)
 		err = r.cmd.Start()
+		r.launcher.untraced = err == nil // else it was something else that is forbidden
 	}
 	if err != nil {
 		return err

@@ -257,6 +257,23 @@ func TestNoLimits(t *testing.T) {
 	}
 }
 
+// Where tracing is forbidden, processes start and get their limits all the same, only a moment later.
+func TestLimitsWithoutTracing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.launcher.ForbidTracing()
+	s := spec(testenv.BuildBinaries(t, "./plugins/sdk/sdktest/misbehave")...)
+	s.Limits.FileSize = 5 << 20
+	p, sink := r.startSpec(s)
+	var limit unix.Rlimit
+	if err := unix.Prlimit(p.PID(), unix.RLIMIT_FSIZE, nil, &limit); err != nil || limit.Max != 5<<20 {
+		t.Errorf("%+v, %v", limit, err)
+	}
+	if o := sink.outcome(t, send(t, p, noLimits(), `{"do":"return","value":1}`)[0]); o.End != job.Succeeded {
+		t.Errorf("%+v", o)
+	}
+}
+
 // A limit that the kernel refuses fails the start, says which, and leaves nothing.
 func TestImpossibleLimit(t *testing.T) {
 	t.Parallel()
