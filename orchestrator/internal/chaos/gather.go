@@ -87,7 +87,37 @@ func (r *run) gather(ctx context.Context) error {
 		}
 		r.facts.Numbers[q.Name] = n
 	}
+	if err := r.locksLeft(ctx); err != nil {
+		return err
+	}
 	return r.readLedger()
+}
+
+// leaseEnds is after how long the lock of a manager that was killed is gone by itself, memcached's whole seconds included.
+const leaseEnds = 10 * time.Second
+
+// locksLeft looks for locks in both places. Those of managers that were killed at the end get their time.
+func (r *run) locksLeft(ctx context.Context) error {
+	if err := actor.Rest(ctx, time.Until(r.calm.Add(leaseEnds))); err != nil {
+		return err
+	}
+	locks := r.rdb.Scan(ctx, 0, "drover:lock:*", 1000).Iterator()
+	for locks.Next(ctx) {
+		r.facts.Locks = append(r.facts.Locks, locks.Val())
+	}
+	if err := locks.Err(); err != nil {
+		return fmt.Errorf("look for locks in Redis: %w", err)
+	}
+	if r.cache == nil {
+		return nil
+	}
+	if !r.cache.Alive() {
+		r.note(func(f *judge.Facts) { f.Crashes = append(f.Crashes, "memcached ended by itself") })
+		return nil
+	}
+	items, err := r.cache.Items(ctx, "drover:lock:")
+	r.facts.Locks = append(r.facts.Locks, items...)
+	return err
 }
 
 func (r *run) readLedger() error {

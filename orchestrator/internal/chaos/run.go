@@ -28,6 +28,7 @@ type run struct {
 	plan     plan.Plan
 	dir      string
 	began    time.Time
+	calm     time.Time // when the faults were over
 	redis    *actor.Server
 	cache    *actor.Server // nil without locks
 	managers []*actor.Manager
@@ -98,6 +99,7 @@ func (r *run) carryOut(ctx context.Context) error {
 	defer stopWaiting()
 	submits.Go(func() { r.submit(waiting) })
 	strikes.Wait()
+	r.calm = time.Now()
 	r.say("%s: the faults are over; %d tasks have ended", time.Since(r.began).Round(time.Second), r.ended())
 	timer := time.AfterFunc(r.options.Settle, stopWaiting)
 	defer timer.Stop()

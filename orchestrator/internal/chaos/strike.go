@@ -29,7 +29,7 @@ func (r *run) strike(ctx context.Context, line plan.Timeline) {
 func (r *run) inject(ctx context.Context, manager int, in plan.Injection) (struck bool, err error) {
 	switch in.Kind {
 	case plan.WorkerKill:
-		injury, found := r.workers.Kill(in.Choice)
+		injury, found := r.workers.Kill(ctx, in.Choice)
 		r.injured(injury, found)
 		return found, nil
 	case plan.WorkerFreeze:

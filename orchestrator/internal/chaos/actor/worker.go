@@ -2,6 +2,7 @@ package actor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"syscall"
 	"time"
@@ -21,10 +22,18 @@ type Injury struct {
 	From, To int64 // the same when it was killed
 }
 
-// pick returns the process number of a worker; 0 when there is none.
-func (w *Workers) pick(choice uint64) int {
-	found := Running(w.program)
-	if len(found) == 0 {
+// soon is how long a fault waits for a worker to come.
+const soon = 2 * time.Second
+
+// pick returns the process number of a worker; 0 when there is none, nor will be soon.
+func (w *Workers) pick(ctx context.Context, choice uint64) int {
+	var found []Found
+	if until(ctx, soon, func(context.Context) error {
+		if found = Running(w.program); len(found) == 0 {
+			return errors.New("there is no worker")
+		}
+		return nil
+	}) != nil {
 		return 0
 	}
 	slices.SortFunc(found, func(a, b Found) int { return a.PID - b.PID })
@@ -32,8 +41,8 @@ func (w *Workers) pick(choice uint64) int {
 }
 
 // Kill kills a worker; false when there is none.
-func (w *Workers) Kill(choice uint64) (Injury, bool) {
-	pid := w.pick(choice)
+func (w *Workers) Kill(ctx context.Context, choice uint64) (Injury, bool) {
+	pid := w.pick(ctx, choice)
 	if pid == 0 || syscall.Kill(pid, syscall.SIGKILL) != nil {
 		return Injury{}, false
 	}
@@ -43,7 +52,7 @@ func (w *Workers) Kill(choice uint64) (Injury, bool) {
 
 // FreezeFor stops a worker for a while, or until ctx ends; false when there is none.
 func (w *Workers) FreezeFor(ctx context.Context, choice uint64, d time.Duration) (Injury, bool) {
-	pid := w.pick(choice)
+	pid := w.pick(ctx, choice)
 	if pid == 0 || syscall.Kill(pid, syscall.SIGSTOP) != nil {
 		return Injury{}, false
 	}

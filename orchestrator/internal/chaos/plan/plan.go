@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/drover-jobs/drover/protocol/task"
 )
 
 // Options are what a plan is made from.
@@ -20,7 +22,7 @@ type Options struct {
 // Locks says where the managers keep their locks.
 type Locks string
 
-// The places. Without locks there is no queue whose tasks have keys.
+// The places. Without locks there are no queues whose tasks have keys.
 const (
 	NoLocks          Locks = "off"
 	LocksInRedis     Locks = "redis"
@@ -53,14 +55,17 @@ func Make(o Options) (Plan, error) {
 	if o.Managers < 1 || o.Tasks < 1 || o.Duration <= 0 {
 		return Plan{}, fmt.Errorf("a run needs managers, tasks and time: got %d, %d and %s", o.Managers, o.Tasks, o.Duration)
 	}
-	p := Plan{Options: o, Queues: Queues(o.Locks != NoLocks)}
+	if !slices.Contains([]Locks{NoLocks, LocksInRedis, LocksInMemcached}, o.Locks) {
+		return Plan{}, fmt.Errorf("locks cannot lie in %q: use %s, %s or %s", o.Locks, LocksInMemcached, LocksInRedis, NoLocks)
+	}
+	p := Plan{Options: o, Queues: Queues(o.Locks != NoLocks, o.haste())}
 	// Each part has its own source, so that more tasks do not change the faults.
 	p.Orders = orders(rand.New(rand.NewPCG(o.Seed, 1)), o, p.Queues) //nolint:gosec // repeatable on purpose
 	p.Timelines = timelines(o)
 	return p, nil
 }
 
-// Lock keys of the locked queue: few, so that tasks meet.
+// lockKeys is how many lock keys there are: few, so that tasks meet, in both queues that have them.
 const lockKeys = 6
 
 // orders has every deed once, if there are enough tasks, and then those that chance picks by their weight, in an order that
@@ -84,7 +89,7 @@ func orders(r *rand.Rand, o Options, queues []Queue) []Order {
 		order := Order{Number: i, Queue: q.Name, Deed: d.name, Payload: d.order(r), Want: d.want, API: r.IntN(6) == 0}
 		order.At = time.Duration(r.Int64N(int64(o.Duration)))
 		if q.Locked {
-			order.Lock = fmt.Sprintf("key %d", r.IntN(lockKeys))
+			order.Lock = lock(r, order)
 			order.Payload["lock"] = order.Lock
 		}
 		order.Payload["value"] = i // makes each of them a task of its own
@@ -92,6 +97,15 @@ func orders(r *rand.Rand, o Options, queues []Queue) []Order {
 	}
 	slices.SortStableFunc(all, func(a, b Order) int { return int(a.At - b.At) })
 	return all
+}
+
+// lock is one of a few keys for a task that completes. One that does not has a key of its own: those that joined it would end with
+// its end.
+func lock(r *rand.Rand, order Order) string {
+	if order.Want.State != task.Completed {
+		return fmt.Sprintf("own %d", order.Number)
+	}
+	return fmt.Sprintf("key %d", r.IntN(lockKeys))
 }
 
 func pick(r *rand.Rand, table []deed, total int) deed {

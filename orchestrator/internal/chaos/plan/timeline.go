@@ -37,6 +37,14 @@ func timelines(o Options) []Timeline {
 	return lines
 }
 
+// haste divides times that are shorter in a short run.
+func (o Options) haste() time.Duration {
+	if o.Duration < longRun {
+		return 2
+	}
+	return 1
+}
+
 // pace is the mean time between two faults of a timeline: shorter in a short run, so that all kinds have their turn.
 func (o Options) pace(mean time.Duration) time.Duration {
 	if o.Duration < longRun {
