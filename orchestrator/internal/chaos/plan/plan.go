@@ -66,7 +66,7 @@ func Make(o Options) (Plan, error) {
 }
 
 // lockKeys is how many lock keys there are: few, so that tasks meet, in both queues that have them.
-const lockKeys = 6
+const lockKeys = 12
 
 // orders has every deed once, if there are enough tasks, and then those that chance picks by their weight, in an order that
 // chance picks as well.
