@@ -6,7 +6,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/reaper"
 )
 
-// lookEvery is how often a process is looked at for whether it stands still.
+// lookEvery is how often a process is looked at for whether it stands still, how large it is, and what has left its group.
 const lookEvery = time.Second
 
 // Stopped reports whether the process stands still now, by SIGSTOP or under a debugger. It is not killed for that: its jobs' time goes
@@ -16,7 +16,7 @@ func (p *Process) Stopped() bool {
 	return err == nil && p.s.run.running() && seen.Stopped()
 }
 
-// follow warns when the process stands still with jobs in it. Once it has been collected, follow ends its stream, should anybody still
+// follow looks at the process now and then, and warns when it stands still with jobs in it. Once it has been collected, follow ends its stream, should anybody still
 // hold the other end of it.
 func (p *Process) follow() {
 	ticker := time.NewTicker(lookEvery)
@@ -27,6 +27,7 @@ func (p *Process) follow() {
 		case <-p.s.run.done:
 			alive = false
 		case <-ticker.C:
+			_ = p.RSS() // for what it remembers: nobody may have asked since
 			warned = p.warnIfFrozen(warned)
 		}
 	}

@@ -84,6 +84,17 @@ func TestDescendantWithoutEnvironment(t *testing.T) {
 	}
 }
 
+// Such a descendant is noted within a moment also when nobody asks for the memory.
+func TestDescendantsAreLookedFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	_, _, child := leaver(t, r, "env -i setsid")
+	eventually(t, "the child's group is noted", func() bool {
+		_, err := os.Stat(filepath.Join(r.sockets, fmt.Sprintf("group-%d", child)))
+		return err == nil
+	})
+}
+
 // The memory of a worker is that of all its descendants, wherever they went, and is what its end is recorded with.
 func TestMemoryOfStrays(t *testing.T) {
 	t.Parallel()
