@@ -44,6 +44,10 @@ func folderRules() []folderRule {
 			why: "a worker is a program of its own: it knows neither the manager nor another worker",
 		},
 		{
+			folder: "console/internal/command", may: []string{"console/...", "plugins/sdk/sdktest/conform", "plugins/sdk/sdktest/launch", "protocol/..."},
+			why: "the console speaks to a manager through the client library, like everybody; `plugin test` runs the SDK's conformance kit",
+		},
+		{
 			folder: "console/...", may: []string{"console/...", "protocol/..."},
 			why: "the console speaks to a manager through the client library, like everybody",
 		},

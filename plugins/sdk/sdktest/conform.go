@@ -2,96 +2,100 @@ package sdktest
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/drover-jobs/drover/plugins/sdk"
-	"github.com/drover-jobs/drover/protocol/fault"
-	"github.com/drover-jobs/drover/protocol/schema"
-	"github.com/drover-jobs/drover/protocol/task"
+	"github.com/drover-jobs/drover/plugins/sdk/sdktest/conform"
+	"github.com/drover-jobs/drover/plugins/sdk/sdktest/launch"
 )
 
 // Conform checks what every worker owes its manager, with payloads that the worker is to accept; what becomes of them is the
-// worker's own business, as long as it is an outcome. It runs each payload twice: to its end, within Patience, and cancelled.
+// worker's own business, as long as it is an outcome, within conform.DefaultTaskTimeout. The worker is served in memory, so
+// that nothing is said about its process: ConformCommand does that. Of opts, Options, Slots and Queue count, and those that
+// give tasks for certain checks: Slow, Noisy, Panic.
 func Conform(t *testing.T, program *sdk.Program, payloads []any, opts ...Option) {
-	t.Helper()
-	t.Run("describes itself", func(t *testing.T) { describes(t, program, payloads) })
-	t.Run("refuses what does not fit", func(t *testing.T) {
-		worker := Start(t, program, opts...)
-		for _, payload := range []string{`[]`, `null`, `"x"`, `{`, ``} {
-			var f *fault.Fault
-			if _, err := worker.Run(t.Context(), payload, Unchecked()); !errors.As(err, &f) || f.Kind != fault.InvalidPayload || !f.Permanent {
-				t.Errorf("payload %s: got %v; want a permanent fault of kind %v", payload, err, fault.InvalidPayload)
-			}
-		}
-	})
-	t.Run("ends every task", func(t *testing.T) {
-		worker := Start(t, program, opts...)
-		for _, payload := range payloads {
-			ctx, cancel := context.WithTimeout(t.Context(), Patience)
-			_, err := worker.Run(ctx, payload)
-			cancel()
-			sound(t, payload, err)
-		}
-	})
-	t.Run("heeds a cancel", func(t *testing.T) {
-		worker := Start(t, program, opts...)
-		for _, payload := range payloads {
-			run := worker.Begin(payload)
-			run.Cancel("cancelled")
-			late := time.NewTimer(Patience)
-			select {
-			case <-run.Ended():
-				_, err := run.Wait()
-				sound(t, payload, err)
-			case <-late.C:
-				t.Errorf("payload %s: it still ran %s after it was cancelled: watch the context", text(t, payload), Patience)
-			}
-			late.Stop()
-		}
-	})
-}
-
-// describes checks the manifest.
-func describes(t *testing.T, program *sdk.Program, payloads []any) {
 	t.Helper()
 	if err := program.Err(); err != nil {
 		t.Fatal(err)
 	}
-	worker := Start(t, program, Unconfigured())
-	begun := time.Now()
-	manifest := worker.Describe()
-	if took := time.Since(begun); took > time.Second {
-		t.Errorf("Describe took %s; it must answer within a second", took)
-	}
-	if err := task.CheckName(manifest.GetName()); err != nil {
-		t.Error(err)
-	}
-	if manifest.GetVersion() == "" || manifest.GetDescription() == "" || strings.Contains(manifest.GetDescription(), "\n") {
-		t.Errorf("version %q, description %q: say both, the description in one line", manifest.GetVersion(), manifest.GetDescription())
-	}
-	s, err := schema.Parse(manifest.GetPayloadSchema())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, payload := range payloads {
-		if err := s.Check(text(t, payload)); err != nil {
-			t.Errorf("payload %s does not fit the worker's own schema: %v", text(t, payload), err)
-		}
-	}
+	s := subject(t, payloads, opts)
+	s.Start = func(context.Context) (conform.Life, error) { return serve(program) }
+	judge(t, s)
 }
 
-// sound reports an outcome that no worker may have.
-func sound(t *testing.T, payload any, err error) {
+// ConformCommand does what Conform does with a program that is started as a manager starts it: the command is the program and
+// its arguments, without a shell, in the test's working directory.
+func ConformCommand(t *testing.T, command []string, payloads []any, opts ...Option) {
 	t.Helper()
-	var f *fault.Fault
-	switch {
-	case err == nil:
-	case !errors.As(err, &f):
-		t.Errorf("payload %s: the worker went without an outcome: %v", text(t, payload), err)
-	case f.Kind == fault.Panic || f.Kind == fault.InvalidPayload || f.Kind == fault.Protocol:
-		t.Errorf("payload %s: %v\n%s", text(t, payload), f, f.Detail)
+	s := subject(t, payloads, opts)
+	spec := launch.Spec{Command: command}
+	s.Start = func(ctx context.Context) (conform.Life, error) { return begin(ctx, spec) }
+	s.Inherit = func(ctx context.Context) (conform.Life, error) {
+		whole := spec
+		whole.Inherit = true
+		return begin(ctx, whole)
 	}
+	judge(t, s)
+}
+
+// begin keeps a nil process from becoming a life.
+func begin(ctx context.Context, spec launch.Spec) (conform.Life, error) {
+	p, err := launch.Start(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Slow gives Conform a payload whose task takes long, some seconds at least.
+func Slow(t testing.TB, payload any) Option {
+	t.Helper()
+	p := text(t, payload)
+	return func(o *options) { o.slow = p }
+}
+
+// Noisy gives ConformCommand a payload whose task writes 1 MiB or more without a line's end.
+func Noisy(t testing.TB, payload any) Option {
+	t.Helper()
+	p := text(t, payload)
+	return func(o *options) { o.noisy = p }
+}
+
+// Panic gives Conform a payload whose task panics.
+func Panic(t testing.TB, payload any) Option {
+	t.Helper()
+	p := text(t, payload)
+	return func(o *options) { o.panic = p }
+}
+
+func subject(t *testing.T, payloads []any, opts []Option) conform.Subject {
+	t.Helper()
+	var o options
+	for _, option := range opts {
+		option(&o)
+	}
+	s := conform.Subject{Queue: o.config.Queue, Options: o.config.Options, Slots: o.config.Slots, Slow: o.slow, Noisy: o.noisy, Panic: o.panic}
+	for _, payload := range payloads {
+		s.Payloads = append(s.Payloads, json.RawMessage(text(t, payload)))
+	}
+	return s
+}
+
+// judge runs the checks as tests of their own.
+func judge(t *testing.T, s conform.Subject) {
+	t.Helper()
+	conform.Run(t.Context(), s, func(r conform.Result) {
+		t.Run(strings.ReplaceAll(r.Check, " ", "_"), func(t *testing.T) {
+			switch r.State {
+			case conform.Fail:
+				t.Errorf("a worker's promise: %s\nwhat was seen: %s\nwhat to do: %s", r.Expected, r.Seen, r.Advice)
+			case conform.NotTested:
+				t.Skip("not tested: " + r.Seen)
+			case conform.Pass:
+				t.Log(r.Seen)
+			}
+		})
+	})
 }

@@ -5,24 +5,21 @@
 //	result, err := worker.Run(ctx, `{"name": "Ada"}`)
 //
 // It owns the connection and the worker's life from Start to the end of the test, when it drains the worker and fails the
-// test if that does not end well. A payload that breaks the worker's schema is refused as a manager would refuse it. It starts
+// test if that does not end well. A payload that breaks the worker's schema is refused as a manager would refuse it. Start starts
 // no process and needs no Redis. Callers are tests of workers, of ours and of others.
+//
+// Conform holds a worker to what every worker owes its manager; ConformCommand does so with the program as a process. The
+// checks themselves are package conform's, which `drover plugin test` uses as well.
 package sdktest
 
 import (
 	"context"
 	"encoding/json"
-	"net"
-	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/test/bufconn"
-
 	"github.com/drover-jobs/drover/plugins/sdk"
-	"github.com/drover-jobs/drover/protocol"
+	"github.com/drover-jobs/drover/plugins/sdk/sdktest/session"
 	"github.com/drover-jobs/drover/protocol/drover/worker/v1"
 	"github.com/drover-jobs/drover/protocol/schema"
 )
@@ -33,27 +30,11 @@ const Patience = 10 * time.Second
 // Worker is a worker under test. Its methods may be called from several goroutines.
 type Worker struct {
 	t       testing.TB
-	client  workerv1.WorkerServiceClient
-	conn    *grpc.ClientConn
+	life    *life
+	session *session.Session
 	kind    string
 	queue   string
 	schema  *schema.Schema
-	lenient bool
-	exited  chan struct{} // closed when the worker has ended
-	code    int
-	exitErr error
-	stop    context.CancelFunc
-	readers sync.WaitGroup
-	sending sync.Mutex // one sender at a time; never held together with mu, which the reader needs
-
-	mu     sync.Mutex
-	stream workerv1.WorkerService_WorkClient
-	hangUp context.CancelFunc
-	runs   map[uint64]*Run
-	next   uint64
-	logs   []Log
-	stacks map[uint64]chan string
-	gone   error // why the stream ended
 }
 
 // Option changes how a worker is started.
@@ -64,6 +45,8 @@ type options struct {
 	unconfigured bool
 	anyExit      bool
 	lenient      bool
+	// For Conform alone.
+	slow, noisy, panic json.RawMessage
 }
 
 // Options gives the worker its own options: anything that encoding/json turns into an object.
@@ -99,12 +82,14 @@ func Start(t testing.TB, program *sdk.Program, opts ...Option) *Worker {
 	for _, option := range opts {
 		option(&o)
 	}
-	w := launch(t, program)
+	l, err := serve(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Worker{t: t, life: l, session: session.New(l.service, o.lenient, t.Errorf)}
 	t.Cleanup(func() { w.end(o.anyExit) })
-	w.lenient = o.lenient
 	manifest := w.Describe()
 	w.kind = manifest.GetName()
-	var err error
 	if w.schema, err = schema.Parse(manifest.GetPayloadSchema()); err != nil {
 		t.Fatalf("read what the worker says of itself: %v", err)
 	}
@@ -124,62 +109,31 @@ func Start(t testing.TB, program *sdk.Program, opts ...Option) *Worker {
 	return w
 }
 
-// launch serves the program on a listener in memory and connects to it.
-func launch(t testing.TB, program *sdk.Program) *Worker {
-	t.Helper()
-	listener := bufconn.Listen(256 << 10)
-	ctx, stop := context.WithCancel(context.Background())
-	w := &Worker{t: t, exited: make(chan struct{}), stop: stop, runs: map[uint64]*Run{}, stacks: map[uint64]chan string{}}
-	go func() {
-		defer close(w.exited)
-		w.code, w.exitErr = program.ServeOn(ctx, listener)
-	}()
-	conn, err := grpc.NewClient("passthrough:worker",
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(protocol.MaxMessage), grpc.MaxCallSendMsgSize(protocol.MaxMessage)))
-	if err != nil {
-		stop()
-		<-w.exited
-		t.Fatalf("connect to the worker: %v", err)
-	}
-	w.conn, w.client = conn, workerv1.NewWorkerServiceClient(conn)
-	return w
-}
-
 // Describe returns what the worker says of itself.
 func (w *Worker) Describe() *workerv1.Manifest {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
-	answer, err := w.client.Describe(ctx, &workerv1.DescribeRequest{})
+	manifest, err := w.session.Describe(ctx)
 	if err != nil {
 		w.t.Fatalf("describe the worker: %v", err)
 	}
-	return answer.GetManifest()
+	return manifest
 }
 
 // Configure prepares the worker for its queue, as Start does unless told otherwise, and returns its error.
 func (w *Worker) Configure(ctx context.Context, c sdk.Config) error {
-	_, err := w.client.Configure(ctx, &workerv1.ConfigureRequest{
+	return w.session.Configure(ctx, &workerv1.ConfigureRequest{
 		Queue: c.Queue, Options: c.Options, Slots: uint32(max(0, c.Slots)), Manager: c.Manager, //nolint:gosec // not negative
 	})
-	return err
 }
 
 // Open opens the Work stream of a worker that was started Unconfigured.
 func (w *Worker) Open() {
 	w.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	stream, err := w.client.Work(ctx)
-	if err != nil {
-		cancel()
+	if err := w.session.Open(); err != nil {
 		w.t.Fatalf("open the Work stream: %v", err)
 	}
-	w.mu.Lock()
-	w.stream, w.hangUp = stream, cancel
-	w.mu.Unlock()
-	w.readers.Go(func() { w.read(stream) })
 }
 
 // end drains the worker and takes everything down.
@@ -188,26 +142,21 @@ func (w *Worker) end(anyExit bool) {
 	late := time.NewTimer(Patience)
 	defer late.Stop()
 	select {
-	case <-w.exited:
+	case <-w.life.exited:
 	case <-late.C:
 		w.t.Errorf("the worker did not end within %s of its drain: a handler does not return", Patience)
 	}
 	w.stop()
-	w.mu.Lock()
-	hangUp := w.hangUp
-	w.mu.Unlock()
-	if hangUp != nil {
-		hangUp()
-	}
-	if err := w.conn.Close(); err != nil {
-		w.t.Errorf("close the connection to the worker: %v", err)
-	}
-	<-w.exited
-	w.readers.Wait()
-	if !anyExit && (w.code != 0 || w.exitErr != nil) {
-		w.t.Errorf("the worker ended with exit code %d and error %v; want 0 and none%s", w.code, w.exitErr, hint(w.code))
+	w.session.HangUp()
+	w.life.Close()
+	w.session.Close()
+	if code, err := w.life.Exit(); !anyExit && (code != 0 || err != nil) {
+		w.t.Errorf("the worker ended with exit code %d and error %v; want 0 and none%s", code, err, hint(code))
 	}
 }
+
+// stop ends the worker from outside, as a manager's Shutdown does.
+func (w *Worker) stop() { w.life.stop() }
 
 // hint says what an exit code most likely means.
 func hint(code int) string {
