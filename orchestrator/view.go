@@ -37,6 +37,18 @@ func (v view) Get(ctx context.Context, id task.ID) (*task.Task, error) {
 	return t, nil
 }
 
+// SubmitBatch is the client's, with what Submit does besides.
+func (v view) SubmitBatch(ctx context.Context, work []client.Work) ([]client.Batched, error) {
+	batch, err := v.Client.SubmitBatch(ctx, work)
+	for i, b := range batch {
+		if _, own := v.o.pools[work[i].Queue]; own && err == nil && errors.Is(b.Err, client.ErrUnknownQueue) {
+			v.o.announce(ctx)
+			return v.Client.SubmitBatch(ctx, work) // what was submitted before is joined
+		}
+	}
+	return batch, err
+}
+
 // Submit is the client's. A Redis that has lost its content has lost what the queues are, too; of its own a manager knows better.
 func (v view) Submit(ctx context.Context, queue string, payload any, options ...client.Option) (client.Submitted, error) {
 	submitted, err := v.Client.Submit(ctx, queue, payload, options...)

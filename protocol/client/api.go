@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 	"github.com/drover-jobs/drover/protocol/drover/api/v1/apiv1connect"
@@ -84,15 +85,31 @@ func (a *api) Submit(ctx context.Context, queue string, payload any, options ...
 	if err != nil {
 		return Submitted{}, fmt.Errorf("%s: %w: %w", what, ErrInvalidPayload, err)
 	}
-	o := Apply(options)
-	request := &apiv1.SubmitRequest{Queue: queue, Payload: data, NotUnique: o.NotUnique}
-	if o.Delay > 0 {
-		request.DelayMs = (o.Delay - 1).Milliseconds() + 1 // rounded up
-	}
-	response, err := do(ctx, a, what, ErrUnknownQueue, ErrInvalidPayload, a.tasks.Submit, request)
+	response, err := do(ctx, a, what, ErrUnknownQueue, ErrInvalidPayload, a.tasks.Submit, requestOf(queue, data, Apply(options)))
 	if err != nil {
 		return Submitted{}, err
 	}
+	return submittedOf(what, response)
+}
+
+// requestOf is the request that submits a task. Times are rounded up to the millisecond.
+func requestOf(queue string, payload []byte, o Options) *apiv1.SubmitRequest {
+	request := &apiv1.SubmitRequest{Queue: queue, Payload: payload, NotUnique: o.NotUnique, Urgent: o.Urgent}
+	if o.Delay > 0 {
+		request.DelayMs = (o.Delay - 1).Milliseconds() + 1
+	}
+	if !o.Deadline.IsZero() {
+		request.DeadlineMs = o.Deadline.Add(time.Millisecond - 1).UnixMilli()
+	}
+	if o.Retention != nil {
+		ms := (*o.Retention + time.Millisecond - 1).Milliseconds()
+		request.RetentionMs = &ms
+	}
+	return request
+}
+
+// submittedOf reads the answer to a submit.
+func submittedOf(what string, response *apiv1.SubmitResponse) (Submitted, error) {
 	id, err := task.ParseID(response.GetId())
 	if err != nil {
 		return Submitted{}, fmt.Errorf("%s: the manager answered with an ID that is none: %w", what, err)

@@ -23,6 +23,9 @@ type Client interface {
 	// json.RawMessage. The same work submitted while it waits or runs is one task: the second submit joins the first
 	// and says so. Errors: ErrUnknownQueue, ErrInvalidPayload, ErrUnavailable.
 	Submit(ctx context.Context, queue string, payload any, options ...Option) (Submitted, error)
+	// SubmitBatch submits many tasks in few round trips and returns what came of each, in their order; what is wrong with one
+	// keeps none of the others out. The error is that of the connection; what came of each is told then, too.
+	SubmitBatch(ctx context.Context, work []Work) ([]Batched, error)
 	// Get says what is known of a task now. Errors: ErrUnknownTask, ErrUnavailable.
 	Get(ctx context.Context, id task.ID) (*task.Task, error)
 	// Subscribe yields the end of each of the tasks as it comes, once each, and after the last it is over. A task that
@@ -42,6 +45,21 @@ type Submitted struct {
 	// Joined is true when a task with the same content was already waiting or running; its result will be this one's too.
 	Joined bool
 	State  task.State
+}
+
+// Work is one task of a batch.
+type Work struct {
+	Queue   string
+	Payload any
+	Options []Option
+}
+
+// Batched is what came of one task of a batch.
+type Batched struct {
+	Submitted
+	// Err is why the task was not submitted, with the errors of Submit; after an error of the connection it is not known
+	// whether it was, and submitting it again joins it if so.
+	Err error
 }
 
 // Update is one thing that a subscription yields.
@@ -72,6 +90,9 @@ var (
 type Options struct {
 	NotUnique bool
 	Delay     time.Duration
+	Deadline  time.Time      // zero for none
+	Retention *time.Duration // nil leaves it to the queue
+	Urgent    bool
 }
 
 // Option changes how a task is submitted.
@@ -83,6 +104,17 @@ func Unique(unique bool) Option { return func(o *Options) { o.NotUnique = !uniqu
 
 // Delay keeps the task from running for d, rounded up to a whole second. A delay that is not positive is none.
 func Delay(d time.Duration) Option { return func(o *Options) { o.Delay = max(0, d) } }
+
+// Deadline is when the task must have ended, up to the next whole second: if it has not begun by then it expires, and a run is
+// stopped then. The zero time is none.
+func Deadline(t time.Time) Option { return func(o *Options) { o.Deadline = t } }
+
+// Retention keeps the record of the task's end for d, up to the next whole second, instead of what the queue's setting says; 0
+// keeps none, and then nobody can wait for the result.
+func Retention(d time.Duration) Option { return func(o *Options) { d := max(0, d); o.Retention = &d } }
+
+// Urgent puts the task at the head of its queue.
+func Urgent() Option { return func(o *Options) { o.Urgent = true } }
 
 // Apply returns what the options say together. Transports call it.
 func Apply(options []Option) Options {

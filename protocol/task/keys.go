@@ -19,6 +19,9 @@ const (
 // HeaderSubmitted is the header of a task's asynq message that holds when it was submitted, in Unix milliseconds.
 const HeaderSubmitted = "drover-submitted-ms"
 
+// HeaderRetention is the header that holds for how many seconds the record of the task's end is kept, when its client said so.
+const HeaderRetention = "drover-retention-s"
+
 // AsynqQueuesKey is the set of all queue names.
 const AsynqQueuesKey = "asynq:queues"
 

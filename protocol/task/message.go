@@ -72,6 +72,18 @@ func (m *Message) Submitted() time.Time {
 	return fromMillis(ms)
 }
 
+// KeepRecord notes for how long the record of the task's end is to be kept, up to whole seconds; 0 keeps none.
+func (m *Message) KeepRecord(d time.Duration) {
+	seconds := (max(0, d) + time.Second - 1) / time.Second
+	m.Headers[HeaderRetention] = strconv.FormatInt(int64(seconds), 10)
+}
+
+// RecordKept is what KeepRecord noted; not ok when the client said nothing.
+func (m *Message) RecordKept() (d time.Duration, ok bool) {
+	seconds, err := strconv.ParseUint(m.Headers[HeaderRetention], 10, 32)
+	return time.Duration(seconds) * time.Second, err == nil //nolint:gosec // 32 bits
+}
+
 // Encode returns the message in asynq's wire form.
 func (m *Message) Encode() []byte {
 	b := make([]byte, 0, len(m.Payload)+len(m.Kind)+len(m.Queue)+len(m.Key)+len(m.ErrorMsg)+len(m.rest)+96)

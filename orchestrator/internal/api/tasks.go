@@ -29,11 +29,11 @@ var _ apiv1connect.TaskServiceHandler = (*tasks)(nil)
 
 // Submit puts one task into its queue.
 func (s *tasks) Submit(ctx context.Context, r *apiv1.SubmitRequest) (*apiv1.SubmitResponse, error) {
-	if ms := r.GetDelayMs(); ms < 0 || ms > maxDelay.Milliseconds() {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("delay_ms: %d is not between 0 and %d", ms, maxDelay.Milliseconds()))
+	options, err := optionsOf(r)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	submitted, err := s.client.Submit(ctx, r.GetQueue(), json.RawMessage(r.GetPayload()),
-		client.Unique(!r.GetNotUnique()), client.Delay(time.Duration(r.GetDelayMs())*time.Millisecond))
+	submitted, err := s.client.Submit(ctx, r.GetQueue(), json.RawMessage(r.GetPayload()), options...)
 	if err != nil {
 		return nil, wire(ctx, err)
 	}

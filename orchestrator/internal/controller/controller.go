@@ -91,7 +91,7 @@ func sound(o job.Outcome) job.Outcome {
 		o.End, o.Result, o.Fault = job.Faulted, nil, f.AsPermanent()
 	case job.Faulted:
 		o = faulted(o)
-	case job.Cancelled, job.Returned, job.Interrupted:
+	case job.Cancelled, job.Expired, job.Returned, job.Interrupted:
 	default:
 		if o.Fault == nil {
 			o.Fault = fault.New(fault.Crash, "its process ended, and nobody said why")
@@ -126,7 +126,7 @@ func unfit(result []byte) *fault.Fault {
 
 // attempts is how many runs of a job's task have begun.
 func attempts(j *job.Job, o job.Outcome) int {
-	if o.Started.IsZero() && (o.End == job.Cancelled || o.End == job.Succeeded) {
+	if o.Started.IsZero() && (o.End == job.Cancelled || o.End == job.Succeeded || o.End == job.Expired) {
 		return j.Attempt() - 1
 	}
 	return j.Attempt()
@@ -148,6 +148,9 @@ func (c *Controller) describe(j *job.Job, o job.Outcome, q settings.Queue, v *jo
 		return
 	}
 	v.KeepFor = q.Retention
+	if j.KeepRecord != nil {
+		v.KeepFor = *j.KeepRecord
+	}
 	v.Record = &task.Task{
 		ID: j.ID, Kind: j.Kind, State: v.State, Attempts: attempts(j, o), Counters: v.Counters,
 		Result: o.Result, Fault: o.Fault, Submitted: j.Submitted, Started: o.Started, Ended: o.Ended, Manager: c.Manager,

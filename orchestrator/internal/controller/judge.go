@@ -25,6 +25,8 @@ func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verd
 		v.Move, v.State = job.Finish, task.Completed
 	case job.Cancelled:
 		v.Move, v.State = job.Finish, task.Cancelled
+	case job.Expired:
+		v.Move, v.State = job.Finish, task.Expired
 	case job.Returned:
 		v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, j.Suspect
 		if o.Fault != nil && o.Fault.RetryAfter != nil {

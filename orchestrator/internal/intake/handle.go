@@ -15,7 +15,11 @@ import (
 // handDown offers a task's job to the pool, or ends it when it can never be run. The puller does it itself, and not asynq's
 // handlers, because those come in any order.
 func (l *lane) handDown(h *held) {
-	if f := l.refusal(h.job); f != nil {
+	now := time.Now()
+	if d := h.job.Deadline; !d.IsZero() && !now.Before(d) {
+		f := fault.New(fault.Timeout, "its deadline, %s, had passed before it could be run", d.UTC().Format(time.RFC3339))
+		l.Ender.End(h.job, job.Outcome{End: job.Expired, Fault: f, Ended: now})
+	} else if f := l.refusal(h.job); f != nil {
 		l.Ender.End(h.job, job.Outcome{End: job.Faulted, Fault: f.AsPermanent(), Ended: time.Now()})
 	} else {
 		l.Dispatcher.Offer(h.job)
@@ -32,9 +36,6 @@ func (l *lane) refusal(j *job.Job) *fault.Fault {
 	}
 	if err := l.Check(j.Payload); err != nil {
 		return fault.New(fault.InvalidPayload, "%s", err.Error())
-	}
-	if !j.Deadline.IsZero() && !time.Now().Before(j.Deadline) {
-		return fault.New(fault.Timeout, "its deadline, %s, had passed before it could be run", j.Deadline.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

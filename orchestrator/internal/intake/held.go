@@ -69,6 +69,9 @@ func (t *held) newJob(queue string) *job.Job {
 	if t.message != nil {
 		j = job.New(id, t.message.Kind, t.message.Payload)
 		j.Submitted, j.Deadline = t.message.Submitted(), t.deadline()
+		if d, said := t.message.RecordKept(); said {
+			j.KeepRecord = &d
+		}
 	}
 	j.Counters, j.Suspect, j.Pending, j.Received = t.counters, t.suspect, t.pending, t.received
 	j.History = t.history

@@ -27,6 +27,8 @@ type Job struct {
 	// Suspect is true for a task that was in a process with others when that died: this time it runs alone in one, so that
 	// it is known whose fault it is.
 	Suspect bool
+	// KeepRecord is for how long the client wants the record of the end to be kept; nil leaves it to the queue.
+	KeepRecord *time.Duration
 	// Deadline is when the run must have ended by the client's wish; zero for none.
 	Deadline time.Time
 

@@ -17,6 +17,7 @@ const (
 	Killed                     // the process died or was killed, and this job is to blame, or may be: see Outcome.Suspect
 	Interrupted                // the run was stopped and nobody is to blame
 	Cancelled                  // stopped on request
+	Expired                    // its client's deadline passed before it began
 	Returned                   // never began; with a pause before it comes back when the fault asks for one
 )
 

@@ -38,7 +38,7 @@ type Payload struct {
 // Run runs the whole suite. It calls setup once for each test, in parallel.
 func Run(t *testing.T, setup func(t *testing.T) Env) {
 	t.Helper()
-	groups := []map[string]func(*suite){submitTests(), endTests(), subscribeTests(), cancelTests(), closeTests()}
+	groups := []map[string]func(*suite){submitTests(), batchTests(), endTests(), subscribeTests(), cancelTests(), closeTests()}
 	for _, group := range groups {
 		for name, test := range group {
 			t.Run(name, func(t *testing.T) {

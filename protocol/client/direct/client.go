@@ -99,6 +99,9 @@ func (c *Client) begin() bool {
 	return true
 }
 
+// errRedis is in every error that came from Redis or the way to it.
+var errRedis = errors.New("Redis")
+
 // ask runs do and returns when it has answered, ctx has ended or the client is closed. do gets a goroutine of its own,
 // because the redis client does not watch a context while it reads. The error is ctx.Err(), ErrClosed or ErrUnavailable.
 func ask[T any](ctx context.Context, c *Client, do func(context.Context) (T, error)) (T, error) {
@@ -132,7 +135,7 @@ func ask[T any](ctx context.Context, c *Client, do func(context.Context) (T, err
 		if c.isClosed() {
 			return none, client.ErrClosed
 		}
-		return none, fmt.Errorf("%w: Redis: %w", client.ErrUnavailable, a.err)
+		return none, fmt.Errorf("%w: %w: %w", client.ErrUnavailable, errRedis, a.err)
 	case <-ctx.Done():
 		return none, ctx.Err()
 	case <-c.closing:

@@ -11,50 +11,59 @@ import (
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// submitScript puts a task into its queue, or finds the one that is already there.
+// submitScript puts tasks into their queue, or finds those that are already there.
 //
 // A dead letter, and a task that asynq keeps after its end, make room for the new one, and so does a hash without a
 // message, which is only what a late counter left. The record of an earlier end is removed, so that who waits for the
 // new task does not get the old result. A submit into an empty queue is announced, so that an idle manager need not
 // poll; into a queue with tasks it is not, because whoever works there sees it.
 //
-// KEYS[1] the task's hash
-// KEYS[2] pending
-// KEYS[3] scheduled
-// KEYS[4] archived
-// KEYS[5] completed
-// KEYS[6] the task's record
-// ARGV[1] the task's key
-// ARGV[2] the encoded message
+// KEYS[1] pending   KEYS[2] scheduled   KEYS[3] archived   KEYS[4] completed
+// ARGV[1] what the key of a task's hash begins with
+// ARGV[2] what the key of a record begins with
 // ARGV[3] now, in Unix nanoseconds
-// ARGV[4] when it is due, in Unix seconds; 0 for at once
-// ARGV[5] the wake channel
+// ARGV[4] the wake channel
+// then for each task:
 //
-// Returns the state, in asynq's words, of the task that was there and is joined; "" when the task is new.
+//	its key
+//	the encoded message
+//	when it is due, in Unix seconds; 0 for at once
+//	"1" for the head of the queue
+//
+// Returns for each task the state, in asynq's words, of the one that was there and is joined; "" when the task is new.
 //
 //nolint:gochecknoglobals // compiled once; never written
 var submitScript = redis.NewScript(`
-local found = redis.call('HMGET', KEYS[1], 'state', 'msg')
-local state = found[1]
-if state and found[2] and state ~= 'archived' and state ~= 'completed' then
-	return state
+local joined, wake = {}, false
+for i = 5, #ARGV, 4 do
+	local key = ARGV[i]
+	local hash = ARGV[1] .. key
+	local found = redis.call('HMGET', hash, 'state', 'msg')
+	local state = found[1]
+	if state and found[2] and state ~= 'archived' and state ~= 'completed' then
+		joined[#joined + 1] = state
+	else
+		if state == 'archived' then
+			redis.call('ZREM', KEYS[3], key)
+		elseif state == 'completed' then
+			redis.call('ZREM', KEYS[4], key)
+		end
+		redis.call('DEL', hash, ARGV[2] .. key)
+		if ARGV[i + 2] ~= '0' then
+			redis.call('HSET', hash, 'msg', ARGV[i + 1], 'state', 'scheduled')
+			redis.call('ZADD', KEYS[2], ARGV[i + 2], key)
+		else
+			redis.call('HSET', hash, 'msg', ARGV[i + 1], 'state', 'pending', 'pending_since', ARGV[3])
+			local push = ARGV[i + 3] == '1' and 'RPUSH' or 'LPUSH'
+			wake = redis.call(push, KEYS[1], key) == 1 or wake
+		end
+		joined[#joined + 1] = ''
+	end
 end
-if state == 'archived' then
-	redis.call('ZREM', KEYS[4], ARGV[1])
-elseif state == 'completed' then
-	redis.call('ZREM', KEYS[5], ARGV[1])
+if wake then
+	redis.call('PUBLISH', ARGV[4], '')
 end
-redis.call('DEL', KEYS[1], KEYS[6])
-if ARGV[4] ~= '0' then
-	redis.call('HSET', KEYS[1], 'msg', ARGV[2], 'state', 'scheduled')
-	redis.call('ZADD', KEYS[3], ARGV[4], ARGV[1])
-	return ''
-end
-redis.call('HSET', KEYS[1], 'msg', ARGV[2], 'state', 'pending', 'pending_since', ARGV[3])
-if redis.call('LPUSH', KEYS[2], ARGV[1]) == 1 then
-	redis.call('PUBLISH', ARGV[5], ARGV[1])
-end
-return ''
+return joined
 `)
 
 // Submit implements client.Client. A task that is joined keeps the time at which it is due.
@@ -71,32 +80,78 @@ func (c *Client) submit(ctx context.Context, queue string, payload any, options 
 	if err != nil {
 		return client.Submitted{}, err
 	}
+	e, err := newEntry(info, queue, payload, options, time.Now())
+	if err != nil {
+		return client.Submitted{}, err
+	}
+	found, err := ask(ctx, c, func(ctx context.Context) ([]string, error) {
+		keys, args := submitArgs(queue, time.Now(), []*entry{e})
+		return submitScript.Run(ctx, c.rdb, keys, args...).StringSlice()
+	})
+	switch {
+	case err != nil:
+		return client.Submitted{}, err
+	case len(found) != 1:
+		return client.Submitted{}, fmt.Errorf("%w: Redis answered for %d tasks", client.ErrUnavailable, len(found))
+	}
+	return e.submitted(found[0]), nil
+}
+
+// entry is a task that is about to be submitted.
+type entry struct {
+	id      task.ID
+	message []byte
+	due     int64 // Unix second; 0 for at once
+	random  bool  // its ID is
+	urgent  bool
+}
+
+// newEntry checks a payload and makes the task.
+func newEntry(info *queueInfo, queue string, payload any, o client.Options, now time.Time) (*entry, error) {
 	canonical, err := encode(payload)
 	if err == nil {
 		err = info.schema.Check(canonical)
 	}
 	if err != nil {
-		return client.Submitted{}, fmt.Errorf("%w: %w", client.ErrInvalidPayload, err)
+		return nil, fmt.Errorf("%w: %w", client.ErrInvalidPayload, err)
 	}
-	id := task.ContentID(queue, info.entry.Kind, canonical)
-	if options.NotUnique {
-		id = task.RandomID(queue)
+	e := &entry{id: task.ContentID(queue, info.entry.Kind, canonical), due: due(now, o.Delay), random: o.NotUnique, urgent: o.Urgent}
+	if o.NotUnique {
+		e.id = task.RandomID(queue)
 	}
-	now := time.Now()
-	message := task.NewMessage(id, info.entry.Kind, canonical, now).Encode()
-	keys := task.KeysOf(queue)
-	found, err := ask(ctx, c, func(ctx context.Context) (string, error) {
-		return submitScript.Run(ctx, c.rdb,
-			[]string{keys.Task(id.Key), keys.Pending(), keys.Scheduled(), keys.Archived(), keys.CompletedSet(), keys.Record(id.Key)},
-			id.Key, message, now.UnixNano(), due(now, options.Delay), keys.WakeChannel()).Text()
-	})
-	if err != nil {
-		return client.Submitted{}, err
+	m := task.NewMessage(e.id, info.entry.Kind, canonical, now)
+	if !o.Deadline.IsZero() {
+		m.Deadline = o.Deadline.Add(time.Second - 1).Unix()
 	}
-	if found == "" || options.NotUnique { // a random ID is found only when the command was sent twice
-		return client.Submitted{ID: id, State: task.Waiting}, nil
+	if o.Retention != nil {
+		m.KeepRecord(*o.Retention)
 	}
-	return client.Submitted{ID: id, Joined: true, State: task.StateOfAsynq(found)}, nil
+	e.message = m.Encode()
+	return e, nil
+}
+
+// submitArgs are the keys and arguments of submitScript.
+func submitArgs(queue string, now time.Time, entries []*entry) (keys []string, args []any) {
+	const fixed, perTask = 4, 4
+	names := task.KeysOf(queue)
+	args = make([]any, 0, fixed+perTask*len(entries))
+	args = append(args, names.TaskPrefix(), names.Record(""), now.UnixNano(), names.WakeChannel())
+	for _, e := range entries {
+		urgent := ""
+		if e.urgent {
+			urgent = "1"
+		}
+		args = append(args, e.id.Key, e.message, e.due, urgent)
+	}
+	return []string{names.Pending(), names.Scheduled(), names.Archived(), names.CompletedSet()}, args
+}
+
+// submitted reads the script's answer for one task.
+func (e *entry) submitted(found string) client.Submitted {
+	if found == "" || e.random { // a random ID is found only when the command was sent twice
+		return client.Submitted{ID: e.id, State: task.Waiting}
+	}
+	return client.Submitted{ID: e.id, Joined: true, State: task.StateOfAsynq(found)}
 }
 
 // encode returns the payload in the form that its ID is made from.

@@ -32,7 +32,14 @@ type SubmitRequest struct {
 	// True gives the task an ID of its own, so that it joins nothing.
 	NotUnique bool `protobuf:"varint,3,opt,name=not_unique,json=notUnique,proto3" json:"not_unique,omitempty"`
 	// Milliseconds before it may run.
-	DelayMs       int64 `protobuf:"varint,4,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"`
+	DelayMs int64 `protobuf:"varint,4,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"`
+	// Unix milliseconds by which it must have ended: not begun by then it expires, and a run is stopped then. 0 is none.
+	DeadlineMs int64 `protobuf:"varint,5,opt,name=deadline_ms,json=deadlineMs,proto3" json:"deadline_ms,omitempty"`
+	// Milliseconds that the record of its end is kept, instead of what the queue's retention says; unset leaves it to that,
+	// and 0 keeps none.
+	RetentionMs *int64 `protobuf:"varint,6,opt,name=retention_ms,json=retentionMs,proto3,oneof" json:"retention_ms,omitempty"`
+	// True puts it at the head of its queue.
+	Urgent        bool `protobuf:"varint,7,opt,name=urgent,proto3" json:"urgent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -93,6 +100,27 @@ func (x *SubmitRequest) GetDelayMs() int64 {
 		return x.DelayMs
 	}
 	return 0
+}
+
+func (x *SubmitRequest) GetDeadlineMs() int64 {
+	if x != nil {
+		return x.DeadlineMs
+	}
+	return 0
+}
+
+func (x *SubmitRequest) GetRetentionMs() int64 {
+	if x != nil && x.RetentionMs != nil {
+		return *x.RetentionMs
+	}
+	return 0
+}
+
+func (x *SubmitRequest) GetUrgent() bool {
+	if x != nil {
+		return x.Urgent
+	}
+	return false
 }
 
 type SubmitResponse struct {
@@ -156,6 +184,233 @@ func (x *SubmitResponse) GetState() v1.State {
 	return v1.State(0)
 }
 
+// SubmitBatchRequest has at most 1,000 tasks.
+type SubmitBatchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Tasks         []*SubmitRequest       `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitBatchRequest) Reset() {
+	*x = SubmitBatchRequest{}
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitBatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitBatchRequest) ProtoMessage() {}
+
+func (x *SubmitBatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitBatchRequest.ProtoReflect.Descriptor instead.
+func (*SubmitBatchRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SubmitBatchRequest) GetTasks() []*SubmitRequest {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+type SubmitBatchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each task, in their order.
+	Results       []*SubmitResult `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitBatchResponse) Reset() {
+	*x = SubmitBatchResponse{}
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitBatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitBatchResponse) ProtoMessage() {}
+
+func (x *SubmitBatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitBatchResponse.ProtoReflect.Descriptor instead.
+func (*SubmitBatchResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SubmitBatchResponse) GetResults() []*SubmitResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+// SubmitResult is what came of one task of a batch.
+type SubmitResult struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Result:
+	//
+	//	*SubmitResult_Submitted
+	//	*SubmitResult_Error
+	Result        isSubmitResult_Result `protobuf_oneof:"result"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitResult) Reset() {
+	*x = SubmitResult{}
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitResult) ProtoMessage() {}
+
+func (x *SubmitResult) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitResult.ProtoReflect.Descriptor instead.
+func (*SubmitResult) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SubmitResult) GetResult() isSubmitResult_Result {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *SubmitResult) GetSubmitted() *SubmitResponse {
+	if x != nil {
+		if x, ok := x.Result.(*SubmitResult_Submitted); ok {
+			return x.Submitted
+		}
+	}
+	return nil
+}
+
+func (x *SubmitResult) GetError() *SubmitError {
+	if x != nil {
+		if x, ok := x.Result.(*SubmitResult_Error); ok {
+			return x.Error
+		}
+	}
+	return nil
+}
+
+type isSubmitResult_Result interface {
+	isSubmitResult_Result()
+}
+
+type SubmitResult_Submitted struct {
+	Submitted *SubmitResponse `protobuf:"bytes,1,opt,name=submitted,proto3,oneof"`
+}
+
+type SubmitResult_Error struct {
+	Error *SubmitError `protobuf:"bytes,2,opt,name=error,proto3,oneof"`
+}
+
+func (*SubmitResult_Submitted) isSubmitResult_Result() {}
+
+func (*SubmitResult_Error) isSubmitResult_Result() {}
+
+// SubmitError says why a task was not submitted.
+type SubmitError struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "unknown_queue", "invalid_payload" or "unavailable".
+	Reason        string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitError) Reset() {
+	*x = SubmitError{}
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitError) ProtoMessage() {}
+
+func (x *SubmitError) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitError.ProtoReflect.Descriptor instead.
+func (*SubmitError) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SubmitError) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SubmitError) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 type GetRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -166,7 +421,7 @@ type GetRequest struct {
 
 func (x *GetRequest) Reset() {
 	*x = GetRequest{}
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[2]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -178,7 +433,7 @@ func (x *GetRequest) String() string {
 func (*GetRequest) ProtoMessage() {}
 
 func (x *GetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[2]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -191,7 +446,7 @@ func (x *GetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRequest.ProtoReflect.Descriptor instead.
 func (*GetRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{2}
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetRequest) GetId() string {
@@ -217,7 +472,7 @@ type GetResponse struct {
 
 func (x *GetResponse) Reset() {
 	*x = GetResponse{}
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[3]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -229,7 +484,7 @@ func (x *GetResponse) String() string {
 func (*GetResponse) ProtoMessage() {}
 
 func (x *GetResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[3]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -242,7 +497,7 @@ func (x *GetResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetResponse.ProtoReflect.Descriptor instead.
 func (*GetResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{3}
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetResponse) GetTask() *v1.Task {
@@ -263,7 +518,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[4]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -275,7 +530,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[4]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -288,7 +543,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{4}
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WaitRequest) GetId() string {
@@ -316,7 +571,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[5]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -328,7 +583,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[5]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -341,7 +596,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{5}
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WaitResponse) GetTask() *v1.Task {
@@ -368,7 +623,7 @@ type SubscribeRequest struct {
 
 func (x *SubscribeRequest) Reset() {
 	*x = SubscribeRequest{}
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[6]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -380,7 +635,7 @@ func (x *SubscribeRequest) String() string {
 func (*SubscribeRequest) ProtoMessage() {}
 
 func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[6]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -393,7 +648,7 @@ func (x *SubscribeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeRequest.ProtoReflect.Descriptor instead.
 func (*SubscribeRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{6}
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SubscribeRequest) GetIds() []string {
@@ -425,7 +680,7 @@ type SubscribeResponse struct {
 
 func (x *SubscribeResponse) Reset() {
 	*x = SubscribeResponse{}
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[7]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -437,7 +692,7 @@ func (x *SubscribeResponse) String() string {
 func (*SubscribeResponse) ProtoMessage() {}
 
 func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[7]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -450,7 +705,7 @@ func (x *SubscribeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubscribeResponse.ProtoReflect.Descriptor instead.
 func (*SubscribeResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{7}
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SubscribeResponse) GetUpdate() isSubscribeResponse_Update {
@@ -521,7 +776,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[8]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +788,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[8]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -546,7 +801,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{8}
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CancelRequest) GetId() string {
@@ -566,7 +821,7 @@ type CancelResponse struct {
 
 func (x *CancelResponse) Reset() {
 	*x = CancelResponse{}
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[9]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -578,7 +833,7 @@ func (x *CancelResponse) String() string {
 func (*CancelResponse) ProtoMessage() {}
 
 func (x *CancelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_tasks_proto_msgTypes[9]
+	mi := &file_drover_api_v1_tasks_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -591,7 +846,7 @@ func (x *CancelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelResponse.ProtoReflect.Descriptor instead.
 func (*CancelResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{9}
+	return file_drover_api_v1_tasks_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CancelResponse) GetState() v1.State {
@@ -605,17 +860,33 @@ var File_drover_api_v1_tasks_proto protoreflect.FileDescriptor
 
 const file_drover_api_v1_tasks_proto_rawDesc = "" +
 	"\n" +
-	"\x19drover/api/v1/tasks.proto\x12\rdrover.api.v1\x1a\x19drover/task/v1/task.proto\"y\n" +
+	"\x19drover/api/v1/tasks.proto\x12\rdrover.api.v1\x1a\x19drover/task/v1/task.proto\"\xeb\x01\n" +
 	"\rSubmitRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\apayload\x18\x02 \x01(\fR\apayload\x12\x1d\n" +
 	"\n" +
 	"not_unique\x18\x03 \x01(\bR\tnotUnique\x12\x19\n" +
-	"\bdelay_ms\x18\x04 \x01(\x03R\adelayMs\"e\n" +
+	"\bdelay_ms\x18\x04 \x01(\x03R\adelayMs\x12\x1f\n" +
+	"\vdeadline_ms\x18\x05 \x01(\x03R\n" +
+	"deadlineMs\x12&\n" +
+	"\fretention_ms\x18\x06 \x01(\x03H\x00R\vretentionMs\x88\x01\x01\x12\x16\n" +
+	"\x06urgent\x18\a \x01(\bR\x06urgentB\x0f\n" +
+	"\r_retention_ms\"e\n" +
 	"\x0eSubmitResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x16\n" +
 	"\x06joined\x18\x02 \x01(\bR\x06joined\x12+\n" +
-	"\x05state\x18\x03 \x01(\x0e2\x15.drover.task.v1.StateR\x05state\"?\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x15.drover.task.v1.StateR\x05state\"H\n" +
+	"\x12SubmitBatchRequest\x122\n" +
+	"\x05tasks\x18\x01 \x03(\v2\x1c.drover.api.v1.SubmitRequestR\x05tasks\"L\n" +
+	"\x13SubmitBatchResponse\x125\n" +
+	"\aresults\x18\x01 \x03(\v2\x1b.drover.api.v1.SubmitResultR\aresults\"\x8b\x01\n" +
+	"\fSubmitResult\x12=\n" +
+	"\tsubmitted\x18\x01 \x01(\v2\x1d.drover.api.v1.SubmitResponseH\x00R\tsubmitted\x122\n" +
+	"\x05error\x18\x02 \x01(\v2\x1a.drover.api.v1.SubmitErrorH\x00R\x05errorB\b\n" +
+	"\x06result\"?\n" +
+	"\vSubmitError\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\"?\n" +
 	"\n" +
 	"GetRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12!\n" +
@@ -641,9 +912,10 @@ const file_drover_api_v1_tasks_proto_rawDesc = "" +
 	"\rCancelRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"=\n" +
 	"\x0eCancelResponse\x12+\n" +
-	"\x05state\x18\x01 \x01(\x0e2\x15.drover.task.v1.StateR\x05state2\xec\x02\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x15.drover.task.v1.StateR\x05state2\xc2\x03\n" +
 	"\vTaskService\x12E\n" +
-	"\x06Submit\x12\x1c.drover.api.v1.SubmitRequest\x1a\x1d.drover.api.v1.SubmitResponse\x12<\n" +
+	"\x06Submit\x12\x1c.drover.api.v1.SubmitRequest\x1a\x1d.drover.api.v1.SubmitResponse\x12T\n" +
+	"\vSubmitBatch\x12!.drover.api.v1.SubmitBatchRequest\x1a\".drover.api.v1.SubmitBatchResponse\x12<\n" +
 	"\x03Get\x12\x19.drover.api.v1.GetRequest\x1a\x1a.drover.api.v1.GetResponse\x12?\n" +
 	"\x04Wait\x12\x1a.drover.api.v1.WaitRequest\x1a\x1b.drover.api.v1.WaitResponse\x12P\n" +
 	"\tSubscribe\x12\x1f.drover.api.v1.SubscribeRequest\x1a .drover.api.v1.SubscribeResponse0\x01\x12E\n" +
@@ -661,44 +933,54 @@ func file_drover_api_v1_tasks_proto_rawDescGZIP() []byte {
 	return file_drover_api_v1_tasks_proto_rawDescData
 }
 
-var file_drover_api_v1_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_drover_api_v1_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_drover_api_v1_tasks_proto_goTypes = []any{
-	(*SubmitRequest)(nil),     // 0: drover.api.v1.SubmitRequest
-	(*SubmitResponse)(nil),    // 1: drover.api.v1.SubmitResponse
-	(*GetRequest)(nil),        // 2: drover.api.v1.GetRequest
-	(*GetResponse)(nil),       // 3: drover.api.v1.GetResponse
-	(*WaitRequest)(nil),       // 4: drover.api.v1.WaitRequest
-	(*WaitResponse)(nil),      // 5: drover.api.v1.WaitResponse
-	(*SubscribeRequest)(nil),  // 6: drover.api.v1.SubscribeRequest
-	(*SubscribeResponse)(nil), // 7: drover.api.v1.SubscribeResponse
-	(*CancelRequest)(nil),     // 8: drover.api.v1.CancelRequest
-	(*CancelResponse)(nil),    // 9: drover.api.v1.CancelResponse
-	(v1.State)(0),             // 10: drover.task.v1.State
-	(*v1.Task)(nil),           // 11: drover.task.v1.Task
-	(*v1.Event)(nil),          // 12: drover.task.v1.Event
+	(*SubmitRequest)(nil),       // 0: drover.api.v1.SubmitRequest
+	(*SubmitResponse)(nil),      // 1: drover.api.v1.SubmitResponse
+	(*SubmitBatchRequest)(nil),  // 2: drover.api.v1.SubmitBatchRequest
+	(*SubmitBatchResponse)(nil), // 3: drover.api.v1.SubmitBatchResponse
+	(*SubmitResult)(nil),        // 4: drover.api.v1.SubmitResult
+	(*SubmitError)(nil),         // 5: drover.api.v1.SubmitError
+	(*GetRequest)(nil),          // 6: drover.api.v1.GetRequest
+	(*GetResponse)(nil),         // 7: drover.api.v1.GetResponse
+	(*WaitRequest)(nil),         // 8: drover.api.v1.WaitRequest
+	(*WaitResponse)(nil),        // 9: drover.api.v1.WaitResponse
+	(*SubscribeRequest)(nil),    // 10: drover.api.v1.SubscribeRequest
+	(*SubscribeResponse)(nil),   // 11: drover.api.v1.SubscribeResponse
+	(*CancelRequest)(nil),       // 12: drover.api.v1.CancelRequest
+	(*CancelResponse)(nil),      // 13: drover.api.v1.CancelResponse
+	(v1.State)(0),               // 14: drover.task.v1.State
+	(*v1.Task)(nil),             // 15: drover.task.v1.Task
+	(*v1.Event)(nil),            // 16: drover.task.v1.Event
 }
 var file_drover_api_v1_tasks_proto_depIdxs = []int32{
-	10, // 0: drover.api.v1.SubmitResponse.state:type_name -> drover.task.v1.State
-	11, // 1: drover.api.v1.GetResponse.task:type_name -> drover.task.v1.Task
-	11, // 2: drover.api.v1.WaitResponse.task:type_name -> drover.task.v1.Task
-	11, // 3: drover.api.v1.SubscribeResponse.ended:type_name -> drover.task.v1.Task
-	12, // 4: drover.api.v1.SubscribeResponse.event:type_name -> drover.task.v1.Event
-	10, // 5: drover.api.v1.CancelResponse.state:type_name -> drover.task.v1.State
-	0,  // 6: drover.api.v1.TaskService.Submit:input_type -> drover.api.v1.SubmitRequest
-	2,  // 7: drover.api.v1.TaskService.Get:input_type -> drover.api.v1.GetRequest
-	4,  // 8: drover.api.v1.TaskService.Wait:input_type -> drover.api.v1.WaitRequest
-	6,  // 9: drover.api.v1.TaskService.Subscribe:input_type -> drover.api.v1.SubscribeRequest
-	8,  // 10: drover.api.v1.TaskService.Cancel:input_type -> drover.api.v1.CancelRequest
-	1,  // 11: drover.api.v1.TaskService.Submit:output_type -> drover.api.v1.SubmitResponse
-	3,  // 12: drover.api.v1.TaskService.Get:output_type -> drover.api.v1.GetResponse
-	5,  // 13: drover.api.v1.TaskService.Wait:output_type -> drover.api.v1.WaitResponse
-	7,  // 14: drover.api.v1.TaskService.Subscribe:output_type -> drover.api.v1.SubscribeResponse
-	9,  // 15: drover.api.v1.TaskService.Cancel:output_type -> drover.api.v1.CancelResponse
-	11, // [11:16] is the sub-list for method output_type
-	6,  // [6:11] is the sub-list for method input_type
-	6,  // [6:6] is the sub-list for extension type_name
-	6,  // [6:6] is the sub-list for extension extendee
-	0,  // [0:6] is the sub-list for field type_name
+	14, // 0: drover.api.v1.SubmitResponse.state:type_name -> drover.task.v1.State
+	0,  // 1: drover.api.v1.SubmitBatchRequest.tasks:type_name -> drover.api.v1.SubmitRequest
+	4,  // 2: drover.api.v1.SubmitBatchResponse.results:type_name -> drover.api.v1.SubmitResult
+	1,  // 3: drover.api.v1.SubmitResult.submitted:type_name -> drover.api.v1.SubmitResponse
+	5,  // 4: drover.api.v1.SubmitResult.error:type_name -> drover.api.v1.SubmitError
+	15, // 5: drover.api.v1.GetResponse.task:type_name -> drover.task.v1.Task
+	15, // 6: drover.api.v1.WaitResponse.task:type_name -> drover.task.v1.Task
+	15, // 7: drover.api.v1.SubscribeResponse.ended:type_name -> drover.task.v1.Task
+	16, // 8: drover.api.v1.SubscribeResponse.event:type_name -> drover.task.v1.Event
+	14, // 9: drover.api.v1.CancelResponse.state:type_name -> drover.task.v1.State
+	0,  // 10: drover.api.v1.TaskService.Submit:input_type -> drover.api.v1.SubmitRequest
+	2,  // 11: drover.api.v1.TaskService.SubmitBatch:input_type -> drover.api.v1.SubmitBatchRequest
+	6,  // 12: drover.api.v1.TaskService.Get:input_type -> drover.api.v1.GetRequest
+	8,  // 13: drover.api.v1.TaskService.Wait:input_type -> drover.api.v1.WaitRequest
+	10, // 14: drover.api.v1.TaskService.Subscribe:input_type -> drover.api.v1.SubscribeRequest
+	12, // 15: drover.api.v1.TaskService.Cancel:input_type -> drover.api.v1.CancelRequest
+	1,  // 16: drover.api.v1.TaskService.Submit:output_type -> drover.api.v1.SubmitResponse
+	3,  // 17: drover.api.v1.TaskService.SubmitBatch:output_type -> drover.api.v1.SubmitBatchResponse
+	7,  // 18: drover.api.v1.TaskService.Get:output_type -> drover.api.v1.GetResponse
+	9,  // 19: drover.api.v1.TaskService.Wait:output_type -> drover.api.v1.WaitResponse
+	11, // 20: drover.api.v1.TaskService.Subscribe:output_type -> drover.api.v1.SubscribeResponse
+	13, // 21: drover.api.v1.TaskService.Cancel:output_type -> drover.api.v1.CancelResponse
+	16, // [16:22] is the sub-list for method output_type
+	10, // [10:16] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_drover_api_v1_tasks_proto_init() }
@@ -706,7 +988,12 @@ func file_drover_api_v1_tasks_proto_init() {
 	if File_drover_api_v1_tasks_proto != nil {
 		return
 	}
-	file_drover_api_v1_tasks_proto_msgTypes[7].OneofWrappers = []any{
+	file_drover_api_v1_tasks_proto_msgTypes[0].OneofWrappers = []any{}
+	file_drover_api_v1_tasks_proto_msgTypes[4].OneofWrappers = []any{
+		(*SubmitResult_Submitted)(nil),
+		(*SubmitResult_Error)(nil),
+	}
+	file_drover_api_v1_tasks_proto_msgTypes[11].OneofWrappers = []any{
 		(*SubscribeResponse_Ended)(nil),
 		(*SubscribeResponse_Event)(nil),
 		(*SubscribeResponse_UnknownId)(nil),
@@ -717,7 +1004,7 @@ func file_drover_api_v1_tasks_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_drover_api_v1_tasks_proto_rawDesc), len(file_drover_api_v1_tasks_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

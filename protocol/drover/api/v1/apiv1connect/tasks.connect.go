@@ -37,6 +37,8 @@ const (
 const (
 	// TaskServiceSubmitProcedure is the fully-qualified name of the TaskService's Submit RPC.
 	TaskServiceSubmitProcedure = "/drover.api.v1.TaskService/Submit"
+	// TaskServiceSubmitBatchProcedure is the fully-qualified name of the TaskService's SubmitBatch RPC.
+	TaskServiceSubmitBatchProcedure = "/drover.api.v1.TaskService/SubmitBatch"
 	// TaskServiceGetProcedure is the fully-qualified name of the TaskService's Get RPC.
 	TaskServiceGetProcedure = "/drover.api.v1.TaskService/Get"
 	// TaskServiceWaitProcedure is the fully-qualified name of the TaskService's Wait RPC.
@@ -51,6 +53,8 @@ const (
 type TaskServiceClient interface {
 	// Submit puts one task into its queue, or joins the one with the same content that is already there.
 	Submit(context.Context, *v1.SubmitRequest) (*v1.SubmitResponse, error)
+	// SubmitBatch puts many tasks into their queues. What is wrong with one of them keeps none of the others out.
+	SubmitBatch(context.Context, *v1.SubmitBatchRequest) (*v1.SubmitBatchResponse, error)
 	// Get says what is known of a task.
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// Wait answers when the task has ended, or with its state at the time-out.
@@ -76,6 +80,12 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+TaskServiceSubmitProcedure,
 			connect.WithSchema(taskServiceMethods.ByName("Submit")),
+			connect.WithClientOptions(opts...),
+		),
+		submitBatch: connect.NewClient[v1.SubmitBatchRequest, v1.SubmitBatchResponse](
+			httpClient,
+			baseURL+TaskServiceSubmitBatchProcedure,
+			connect.WithSchema(taskServiceMethods.ByName("SubmitBatch")),
 			connect.WithClientOptions(opts...),
 		),
 		get: connect.NewClient[v1.GetRequest, v1.GetResponse](
@@ -107,16 +117,26 @@ func NewTaskServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 
 // taskServiceClient implements TaskServiceClient.
 type taskServiceClient struct {
-	submit    *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
-	get       *connect.Client[v1.GetRequest, v1.GetResponse]
-	wait      *connect.Client[v1.WaitRequest, v1.WaitResponse]
-	subscribe *connect.Client[v1.SubscribeRequest, v1.SubscribeResponse]
-	cancel    *connect.Client[v1.CancelRequest, v1.CancelResponse]
+	submit      *connect.Client[v1.SubmitRequest, v1.SubmitResponse]
+	submitBatch *connect.Client[v1.SubmitBatchRequest, v1.SubmitBatchResponse]
+	get         *connect.Client[v1.GetRequest, v1.GetResponse]
+	wait        *connect.Client[v1.WaitRequest, v1.WaitResponse]
+	subscribe   *connect.Client[v1.SubscribeRequest, v1.SubscribeResponse]
+	cancel      *connect.Client[v1.CancelRequest, v1.CancelResponse]
 }
 
 // Submit calls drover.api.v1.TaskService.Submit.
 func (c *taskServiceClient) Submit(ctx context.Context, req *v1.SubmitRequest) (*v1.SubmitResponse, error) {
 	response, err := c.submit.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SubmitBatch calls drover.api.v1.TaskService.SubmitBatch.
+func (c *taskServiceClient) SubmitBatch(ctx context.Context, req *v1.SubmitBatchRequest) (*v1.SubmitBatchResponse, error) {
+	response, err := c.submitBatch.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -159,6 +179,8 @@ func (c *taskServiceClient) Cancel(ctx context.Context, req *v1.CancelRequest) (
 type TaskServiceHandler interface {
 	// Submit puts one task into its queue, or joins the one with the same content that is already there.
 	Submit(context.Context, *v1.SubmitRequest) (*v1.SubmitResponse, error)
+	// SubmitBatch puts many tasks into their queues. What is wrong with one of them keeps none of the others out.
+	SubmitBatch(context.Context, *v1.SubmitBatchRequest) (*v1.SubmitBatchResponse, error)
 	// Get says what is known of a task.
 	Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error)
 	// Wait answers when the task has ended, or with its state at the time-out.
@@ -180,6 +202,12 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		TaskServiceSubmitProcedure,
 		svc.Submit,
 		connect.WithSchema(taskServiceMethods.ByName("Submit")),
+		connect.WithHandlerOptions(opts...),
+	)
+	taskServiceSubmitBatchHandler := connect.NewUnaryHandlerSimple(
+		TaskServiceSubmitBatchProcedure,
+		svc.SubmitBatch,
+		connect.WithSchema(taskServiceMethods.ByName("SubmitBatch")),
 		connect.WithHandlerOptions(opts...),
 	)
 	taskServiceGetHandler := connect.NewUnaryHandlerSimple(
@@ -210,6 +238,8 @@ func NewTaskServiceHandler(svc TaskServiceHandler, opts ...connect.HandlerOption
 		switch r.URL.Path {
 		case TaskServiceSubmitProcedure:
 			taskServiceSubmitHandler.ServeHTTP(w, r)
+		case TaskServiceSubmitBatchProcedure:
+			taskServiceSubmitBatchHandler.ServeHTTP(w, r)
 		case TaskServiceGetProcedure:
 			taskServiceGetHandler.ServeHTTP(w, r)
 		case TaskServiceWaitProcedure:
@@ -229,6 +259,10 @@ type UnimplementedTaskServiceHandler struct{}
 
 func (UnimplementedTaskServiceHandler) Submit(context.Context, *v1.SubmitRequest) (*v1.SubmitResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.TaskService.Submit is not implemented"))
+}
+
+func (UnimplementedTaskServiceHandler) SubmitBatch(context.Context, *v1.SubmitBatchRequest) (*v1.SubmitBatchResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.TaskService.SubmitBatch is not implemented"))
 }
 
 func (UnimplementedTaskServiceHandler) Get(context.Context, *v1.GetRequest) (*v1.GetResponse, error) {

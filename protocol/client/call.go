@@ -1,0 +1,59 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/drover-jobs/drover/protocol/task"
+)
+
+// TaskError says that a task ended without a result: errors.As finds it in what Call and Result return.
+type TaskError struct {
+	Task *task.Task // its record
+}
+
+// Error says how it ended and why.
+func (e *TaskError) Error() string {
+	text := fmt.Sprintf("task %s ended %s after %d attempts", e.Task.ID, e.Task.State, e.Task.Attempts)
+	if e.Task.Fault != nil {
+		text += ": " + e.Task.Fault.Error()
+	}
+	return text
+}
+
+// Unwrap makes errors.As find the fault.
+func (e *TaskError) Unwrap() error {
+	if e.Task.Fault == nil {
+		return nil
+	}
+	return e.Task.Fault
+}
+
+// Result reads the result of a task that has ended. Errors: a *TaskError when it did not complete, or one that says that the
+// result is no T.
+func Result[T any](t *task.Task) (T, error) {
+	var result T
+	if t.State != task.Completed {
+		return result, &TaskError{Task: t}
+	}
+	if err := json.Unmarshal(t.Result, &result); err != nil {
+		return result, fmt.Errorf("read the result of task %s as %T: %w", t.ID, result, err)
+	}
+	return result, nil
+}
+
+// Call submits a task, waits for its end and returns its result. When ctx ends first the task goes on; submitted again it is
+// joined. Errors: those of Submit, Wait and Result.
+func Call[T any](ctx context.Context, c Client, queue string, payload any, options ...Option) (T, error) {
+	var none T
+	submitted, err := c.Submit(ctx, queue, payload, options...)
+	if err != nil {
+		return none, err
+	}
+	ended, err := Wait(ctx, c, submitted.ID)
+	if err != nil {
+		return none, err
+	}
+	return Result[T](ended)
+}
