@@ -73,6 +73,15 @@ func (f *fakeClient) Submit(_ context.Context, queue string, payload any, option
 	return client.Submitted{ID: id, State: state}, nil
 }
 
+// SubmitBatch submits one after the other.
+func (f *fakeClient) SubmitBatch(ctx context.Context, work []client.Work) ([]client.Batched, error) {
+	all := make([]client.Batched, len(work))
+	for i, w := range work {
+		all[i].Submitted, all[i].Err = f.Submit(ctx, w.Queue, w.Payload, w.Options...)
+	}
+	return all, nil
+}
+
 func (f *fakeClient) Get(_ context.Context, id task.ID) (*task.Task, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

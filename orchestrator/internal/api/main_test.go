@@ -178,6 +178,14 @@ func (w *world) waiting() int { return int(w.tasks.following.Load()) }
 // nothing is a client of an empty system.
 type nothing struct{}
 
+func (n nothing) SubmitBatch(ctx context.Context, work []client.Work) ([]client.Batched, error) {
+	all := make([]client.Batched, len(work))
+	for i, w := range work {
+		all[i].Submitted, all[i].Err = n.Submit(ctx, w.Queue, w.Payload, w.Options...)
+	}
+	return all, nil
+}
+
 func (nothing) Submit(_ context.Context, queue string, _ any, _ ...client.Option) (client.Submitted, error) {
 	return client.Submitted{ID: task.RandomID(queue), State: task.Waiting}, nil
 }

@@ -26,7 +26,7 @@ func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verd
 	case job.Cancelled:
 		v.Move, v.State = job.Finish, task.Cancelled
 	case job.Expired:
-		v.Move, v.State = job.Finish, task.Expired
+		v.Move, v.State = job.Bury, task.Expired // what was asked for can still be seen, and tried again
 	case job.Returned:
 		v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, j.Suspect
 		if o.Fault != nil && o.Fault.RetryAfter != nil {

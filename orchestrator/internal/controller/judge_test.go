@@ -44,6 +44,7 @@ func TestJudge(t *testing.T) {
 		"success":                         {end: job.Succeeded, before: n(4, 2), move: job.Finish, state: task.Completed, after: n(4, 2)},
 		"success of a suspect":            {end: job.Succeeded, was: true, before: n(0, 0), move: job.Finish, state: task.Completed, after: n(0, 0)},
 		"cancel":                          {end: job.Cancelled, before: n(4, 2), move: job.Finish, state: task.Cancelled, after: n(4, 2)},
+		"deadline passed":                 {end: job.Expired, fault: fail, before: n(4, 2), move: job.Bury, state: task.Expired, after: n(4, 2)},
 		"return":                          {end: job.Returned, before: n(4, 2), move: job.GiveBack, state: task.Waiting, after: n(4, 2)},
 		"return of a suspect":             {end: job.Returned, was: true, before: n(0, 0), move: job.GiveBack, state: task.Waiting, after: n(0, 0), is: true},
 		"interruption":                    {end: job.Interrupted, before: n(4, 2), move: job.GiveBack, state: task.Waiting, after: task.Counters{Failures: 4, Kills: 2, Interruptions: 51, Losses: 50}},
@@ -112,6 +113,9 @@ func TestJudgeProperties(t *testing.T) {
 				t.Fatalf("%+v goes on within %+v", b, q)
 			}
 		case job.Bury:
+			if o.End == job.Expired {
+				break
+			}
 			if spent == 0 || b.Failures+b.Kills < q.MaxFailures && b.Kills < q.MaxKills && !o.Fault.Permanent {
 				t.Fatalf("%+v is buried within %+v by %+v", b, q, o)
 			}
@@ -120,7 +124,11 @@ func TestJudgeProperties(t *testing.T) {
 				t.Fatalf("end %v is finished", o.End)
 			}
 		}
-		if from := task.Running; !from.CanBecome(v.State) {
+		from := task.Running
+		if o.End == job.Expired {
+			from = task.Held
+		}
+		if !from.CanBecome(v.State) {
 			t.Fatalf("%s cannot become %s", from, v.State)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // Tasks of a plain asynq client are served, whatever options they bring; their deadlines reach the pool; and one whose
-// deadline has passed ends as dead with the reason, and leaves the room that it took.
+// deadline has passed ends as a dead letter with the reason, and leaves the room that it took.
 func TestForeignTasksAreServed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, b broker) {

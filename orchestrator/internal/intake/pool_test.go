@@ -165,6 +165,8 @@ func verdictOf(j *job.Job, o job.Outcome) job.Verdict {
 	switch {
 	case o.End == job.Succeeded:
 		v.Move, v.State = job.Finish, task.Completed
+	case o.End == job.Expired:
+		v.Move, v.State = job.Bury, task.Expired
 	case o.End == job.Cancelled:
 		v.Move, v.State = job.Finish, task.Cancelled
 	case o.End == job.Returned && o.Fault != nil:

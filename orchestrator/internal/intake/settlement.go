@@ -88,7 +88,9 @@ func (c *settlement) failedMessage(now time.Time) []byte {
 		return []byte(c.task.encoded)
 	}
 	m := *c.task.message
-	m.Retried++
+	if c.verdict.State != task.Expired { // that was no run
+		m.Retried++
+	}
 	m.ErrorMsg = strings.ToValidUTF8(c.verdict.Reason, "\uFFFD")
 	m.LastFailedAt = now.Unix()
 	return m.Encode()

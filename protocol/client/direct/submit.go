@@ -34,7 +34,7 @@ import (
 //
 //nolint:gochecknoglobals // compiled once; never written
 var submitScript = redis.NewScript(`
-local joined, wake = {}, false
+local joined, wake = {}, nil
 for i = 5, #ARGV, 4 do
 	local key = ARGV[i]
 	local hash = ARGV[1] .. key
@@ -55,13 +55,15 @@ for i = 5, #ARGV, 4 do
 		else
 			redis.call('HSET', hash, 'msg', ARGV[i + 1], 'state', 'pending', 'pending_since', ARGV[3])
 			local push = ARGV[i + 3] == '1' and 'RPUSH' or 'LPUSH'
-			wake = redis.call(push, KEYS[1], key) == 1 or wake
+			if redis.call(push, KEYS[1], key) == 1 then
+				wake = key
+			end
 		end
 		joined[#joined + 1] = ''
 	end
 end
 if wake then
-	redis.call('PUBLISH', ARGV[4], '')
+	redis.call('PUBLISH', ARGV[4], wake)
 end
 return joined
 `)

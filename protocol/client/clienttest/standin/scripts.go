@@ -109,6 +109,14 @@ func (s *Standin) Take(ctx context.Context) (*task.Message, error) {
 
 // End ends an active task: its record is kept, unless the options say otherwise, and its end is published.
 func (s *Standin) End(ctx context.Context, t *task.Task) error {
+	if s.options.NoRecords {
+		return s.end(ctx, t, 0)
+	}
+	return s.end(ctx, t, time.Hour)
+}
+
+// end ends an active task whose record is kept for a time of its own.
+func (s *Standin) end(ctx context.Context, t *task.Task, keep time.Duration) error {
 	record, err := task.EncodeRecord(t)
 	if err != nil {
 		return fmt.Errorf("write a record: %w", err)
@@ -117,13 +125,9 @@ func (s *Standin) End(ctx context.Context, t *task.Task) error {
 	if err != nil {
 		return fmt.Errorf("write an end: %w", err)
 	}
-	life := 3600
-	if s.options.NoRecords {
-		life = 0
-	}
 	keys, key := task.KeysOf(s.queue), t.ID.Key
 	err = endScript.Run(ctx, s.rdb, []string{keys.Active(), keys.Lease(), keys.Task(key), keys.Record(key)},
-		key, record, life, keys.EventsChannel(), event).Err()
+		key, record, int64(keep/time.Second), keys.EventsChannel(), event).Err()
 	if err != nil {
 		return fmt.Errorf("end task %s: %w", t.ID, err)
 	}

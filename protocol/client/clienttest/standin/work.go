@@ -33,6 +33,11 @@ func (s *Standin) obey(ctx context.Context, message *task.Message, o order) *tas
 	if len(t.Result) == 0 {
 		t.Result = json.RawMessage("null")
 	}
+	if d := message.Deadline; d > 0 && time.Now().Unix() >= d {
+		t.State, t.Result, t.Attempts = task.Expired, nil, 0
+		t.Fault = fault.New(fault.Timeout, "its deadline had passed before it could be run")
+		return t
+	}
 	whole := time.Duration(o.MS) * time.Millisecond
 	switch o.Do {
 	case "return":
@@ -111,6 +116,9 @@ func (s *Standin) finish(message *task.Message, t *task.Task) {
 func (s *Standin) write(ctx context.Context, message *task.Message, t *task.Task) error {
 	if t.State == task.Failed {
 		return s.retry(ctx, message, t)
+	}
+	if keep, said := message.RecordKept(); said {
+		return s.end(ctx, t, keep)
 	}
 	return s.End(ctx, t)
 }
