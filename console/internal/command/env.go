@@ -40,6 +40,8 @@ type Env struct {
 	Who string
 	// Confirm asks a person a question that is answered with yes or no; nil where nobody can answer.
 	Confirm func(ctx context.Context, question string) (bool, error)
+	// Terminal is where a person sits; nil when there is none.
+	Terminal Terminal
 	// Seen remembers tasks for completion; may be nil.
 	Seen *Seen
 	// Machine is what there is to see of this machine.

@@ -42,6 +42,11 @@ func helpCommand(tree *Tree) *Command {
 const epilogue = `The manager's socket is --socket PATH, else $DROVER_SOCKET, else the first that exists of var/drover.sock,
 $XDG_RUNTIME_DIR/drover/drover.sock and /run/drover/drover.sock.
 
+At the prompt and in scripts a semicolon or the end of the line ends a command, # begins a comment, and 'quotes', "quotes" and \
+work as in a shell; JSON needs none: submit feed-pull {"url": "https://example.org/feed.xml"}. The prompt completes commands, flags,
+queues, workers, settings and tasks with Tab, and a ! in it says that something is wrong: status or doctor tell what. Ctrl-C
+interrupts a command, Ctrl-D leaves. A script stops at the first command that fails, with its exit code, unless --keep-going.
+
 With --json the answer is JSON on standard output, one object a line, and so is an error: {"error":{"kind":...,"message":...}},
 with the message for a person on standard error as well.
 
@@ -60,7 +65,9 @@ func (t *Tree) showOverview(env *Env) error {
 	}
 	var b strings.Builder
 	b.WriteString("drover speaks to a Drover manager: submit tasks, wait for them, see how it is doing, change what it may do.\n\n")
-	b.WriteString("  drover COMMAND [--json] [--socket PATH] ...\n")
+	b.WriteString("  drover COMMAND [--json] [--socket PATH] ...\n" +
+		"  drover                                      a prompt, on a terminal; elsewhere commands from standard input\n" +
+		"  drover [--keep-going] -c 'COMMAND; ...'     several commands\n")
 	for _, section := range sections() {
 		fmt.Fprintf(&b, "\n%s\n", section)
 		for _, c := range t.commands {

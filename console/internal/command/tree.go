@@ -20,7 +20,7 @@ func New() *Tree {
 		logsCommand(), stacksCommand(), doctorCommand(),
 		pauseCommand(), resumeCommand(), restartCommand(), killCommand(),
 		settingsCommand(), setCommand(), unsetCommand(), diffCommand(), undoCommand(), saveCommand(), reloadCommand(),
-		helpCommand(t), versionCommand(),
+		helpCommand(t), versionCommand(), exitCommand(),
 	}
 	return t
 }
@@ -51,8 +51,11 @@ func (t *Tree) Parse(words []string) (*Call, error) {
 		return t.parseNoCommand(words)
 	}
 	name := words[at]
-	if asksVersion(name) {
+	switch {
+	case asksVersion(name):
 		name = "version"
+	case name == "quit": // as other consoles have it
+		name = "exit"
 	}
 	cmd := t.Find(name)
 	if cmd == nil {

@@ -1,4 +1,4 @@
-package oneshot_test
+package line_test
 
 import (
 	"testing"

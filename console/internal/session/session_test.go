@@ -1,4 +1,4 @@
-package oneshot_test
+package session_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 
 	"github.com/drover-jobs/drover/console/internal/command"
-	"github.com/drover-jobs/drover/console/internal/oneshot"
+	"github.com/drover-jobs/drover/console/internal/session"
 	"github.com/drover-jobs/drover/protocol/client"
 )
 
@@ -21,6 +21,7 @@ type world struct {
 	variables map[string]string
 	files     []string
 	width     int
+	in        string
 	dialled   []string
 	closed    int
 	dialErr   error
@@ -48,18 +49,18 @@ func (c control) Close() error {
 	return nil
 }
 
-func (control) Status(context.Context, *apiv1.StatusRequest) (*apiv1.StatusResponse, error) {
+func (c control) Status(context.Context, *apiv1.StatusRequest) (*apiv1.StatusResponse, error) {
 	return &apiv1.StatusResponse{Manager: &apiv1.Manager{Name: "dev", State: "running"}}, nil
 }
 
 func (w *world) run(words ...string) int {
-	return oneshot.Run(context.Background(), oneshot.Process{
-		Args: words, In: strings.NewReader(""), Out: &w.out, Err: &w.err,
+	return session.Run(context.Background(), session.Process{
+		Args: words, In: strings.NewReader(w.in), Out: &w.out, Err: &w.err,
 		Getenv:   func(name string) string { return w.variables[name] },
 		Exists:   func(path string) bool { return slices.Contains(w.files, path) },
 		ReadFile: func(string) ([]byte, error) { return nil, errors.New("no such file") },
 		Now:      time.Now, Zone: time.UTC, OutWidth: func() int { return w.width },
-		Dial: func(address string) (client.Client, oneshot.Control, error) {
+		Dial: func(address string) (client.Client, session.Control, error) {
 			w.dialled = append(w.dialled, address)
 			if w.dialErr != nil {
 				return nil, nil, w.dialErr
@@ -67,7 +68,7 @@ func (w *world) run(words ...string) int {
 			return tasks{w: w}, control{w: w}, nil
 		},
 		Version: "v0.1.0",
-	})
+	}, nil)
 }
 
 // The socket is the one asked for, else the variable's, else the first usual place where there is one.
@@ -144,5 +145,39 @@ func TestColour(t *testing.T) {
 		if got := strings.Contains(w.out.String(), "\x1b["); got != c.want {
 			t.Errorf("%s: colour %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// The commands of a script go over one connection to one manager, with the flags of the start, and the first failure decides.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		words []string
+		in    string
+		code  int
+		out   string // what the output must have; with "!" before it, what it must not have
+	}{
+		"-c":           {[]string{"-c", "status; status"}, "", 0, "dev, running"},
+		"input":        {nil, "status\nstatus", 0, "dev, running"},
+		"flags":        {[]string{"--json", "--socket=/a.sock", "-c", "status;version"}, "", 0, `"name":"dev"`},
+		"stops":        {[]string{"-c", "status; task x; version"}, "", 2, "!drover v0.1.0"},
+		"goes on":      {[]string{"--keep-going", "-c", "status; task x; version"}, "", 2, "drover v0.1.0"},
+		"leaves":       {nil, "status\nstatus; exit\nversion\n", 0, "!drover v0.1.0"},
+		"a quote":      {nil, "status\nstatus\ntask '\nversion", 2, "!drover v0.1.0"},
+		"its own text": {nil, "status\nstatus\nsubmit q -\n", 2, "!drover v0.1.0"},
+		"joined lines": {nil, "sta\\\ntus\nstatus", 0, "dev, running"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := &world{files: []string{"var/drover.sock", "/a.sock"}, in: c.in}
+			code := w.run(c.words...)
+			must, not := strings.CutPrefix(c.out, "!")
+			if code != c.code || strings.Contains(w.out.String(), must) == not {
+				t.Errorf("exit %d, want %d; %q, %q", code, c.code, w.out.String(), w.err.String())
+			}
+			if len(w.dialled) != 1 || w.closed != 2 {
+				t.Errorf("dialled %v, closed %d times", w.dialled, w.closed)
+			}
+		})
 	}
 }

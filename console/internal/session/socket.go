@@ -1,4 +1,4 @@
-package oneshot
+package session
 
 import (
 	"path/filepath"
