@@ -56,7 +56,15 @@ func (o *Orchestrator) openBroker(stack *stages) error {
 	options.ContextTimeoutEnabled = true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.redis = redis.NewClient(options)
-	stack.onStop("Redis client", o.redis.Close)
+	stack.onStop("Redis client", o.hangUp)
+	return nil
+}
+
+// hangUp closes the connections to Redis, once. Calls that hang on them end with an error.
+func (o *Orchestrator) hangUp() error {
+	if err := o.redis.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+		return err
+	}
 	return nil
 }
 

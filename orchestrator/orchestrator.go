@@ -187,7 +187,7 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 	timer := time.AfterFunc(wait, func() { close(giveUp) })
 	o.awaitLocks(released)
 	taking.Wait()
-	timer.Stop()
+	gaveUp := !timer.Stop()
 	close(errs)
 
 	after := o.intake.Totals()
@@ -199,6 +199,9 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 			report.Left = left.Tasks
 		}
 		problems = append(problems, err)
+	}
+	if gaveUp { // Redis does not answer: whatever still waits for it would hold up the stop, each in its turn
+		problems = append(problems, o.hangUp())
 	}
 	return report, errors.Join(problems...)
 }
