@@ -37,9 +37,9 @@ func (r *run) inject(ctx context.Context, manager int, in plan.Injection) (struc
 		r.injured(injury, found)
 		return found, nil
 	case plan.RedisKill:
-		return true, r.redis.KillFor(ctx, in.For)
+		return true, r.outage(func() error { return r.redis.KillFor(ctx, in.For) })
 	case plan.RedisFreeze:
-		return true, r.redis.FreezeFor(ctx, in.For)
+		return true, r.outage(func() error { return r.redis.FreezeFor(ctx, in.For) })
 	case plan.MemcachedKill:
 		return true, r.cache.KillFor(ctx, in.For)
 	case plan.MemcachedFreeze:
@@ -47,6 +47,15 @@ func (r *run) inject(ctx context.Context, manager int, in plan.Injection) (struc
 	default:
 		return r.strikeManager(ctx, r.managers[manager], in)
 	}
+}
+
+// outage notes when Redis was away.
+func (r *run) outage(strike func() error) error {
+	outage := judge.Freeze{From: actor.Now()}
+	err := strike()
+	outage.To = actor.Now()
+	r.note(func(f *judge.Facts) { f.Outages = append(f.Outages, outage) })
+	return err
 }
 
 func (r *run) injured(injury actor.Injury, found bool) {

@@ -38,6 +38,7 @@ type Facts struct {
 	Runs        []ledger.Run
 	Injuries    []actor.Injury  // what was done to workers
 	Freezes     []Freeze        // of managers
+	Outages     []Freeze        // of Redis, by kill or freeze
 	Orphans     []actor.Orphans // after each kill of a manager
 	Stops       []actor.Stop
 	Numbers     map[string]Numbers // by queue

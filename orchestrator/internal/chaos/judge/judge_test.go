@@ -157,7 +157,7 @@ func TestBroken(t *testing.T) {
 		"a stop that hangs":  {func(f *judge.Facts) { f.Stops[0].Hung = true }, []string{"every stop is in time"}},
 		"no report":          {func(f *judge.Facts) { f.Stops[0].Finished = -1 }, []string{reports}},
 		"a false exit code":  {func(f *judge.Facts) { f.Stops[0].Left = 1 }, []string{reports}},
-		"more than in hand":  {func(f *judge.Facts) { f.Stops[0].Left, f.Stops[0].Code = 9, 1 }, []string{reports}},
+		"left for no reason": {func(f *judge.Facts) { f.Stops[0].Left, f.Stops[0].Code = 1, 1 }, []string{reports}},
 		"a worker stays":     {func(f *judge.Facts) { f.Stops[0].Processes = []actor.Found{{PID: 7}} }, []string{reports}},
 		"its sockets stay":   {func(f *judge.Facts) { f.Stops[0].Dirs = []string{"/x"} }, []string{reports}},
 		"a crash":            {func(f *judge.Facts) { f.Crashes = []string{"m1"} }, []string{crashes}},
@@ -212,6 +212,10 @@ func TestExcused(t *testing.T) {
 			f.Injuries = []actor.Injury{{PID: r.PID, From: r.Last + 10*second, To: r.Last + 10*second}}
 			f.Records[id(good)].Counters.Kills = 1
 		}, []string{innocent}},
+		"left while Redis was away": {func(f *judge.Facts) {
+			f.Stops[0].Left, f.Stops[0].Code = 1, 1
+			f.Outages = []judge.Freeze{{From: f.Stops[0].From - second, To: f.Stops[0].To}}
+		}, nil},
 		"a second life":       {func(f *judge.Facts) { f.Submissions[good].Doubtful = 1; f.Ends[id(good)] = 2 }, nil},
 		"an end not heard of": {func(f *judge.Facts) { delete(f.Ends, id(good)) }, nil},
 		"two holders, the manager frozen": {func(f *judge.Facts) {

@@ -1,5 +1,7 @@
 package judge
 
+import "github.com/drover-jobs/drover/orchestrator/internal/chaos/actor"
+
 func stoppedInTime(c *Case, f *Finding) {
 	for _, s := range c.Stops {
 		f.Checked++
@@ -12,8 +14,8 @@ func stoppedInTime(c *Case, f *Finding) {
 	}
 }
 
-// reportedTruly holds the report against what can be seen: the exit code says the same, no more tasks are accounted for than were
-// in hand, and nothing of the workers is there any more.
+// reportedTruly holds the report against what can be seen: the exit code says the same, tasks are left only when Redis was away
+// during the stop, and nothing of the workers is there any more.
 func reportedTruly(c *Case, f *Finding) {
 	for _, s := range c.Stops {
 		if s.Hung {
@@ -26,8 +28,10 @@ func reportedTruly(c *Case, f *Finding) {
 			continue
 		case (s.Left > 0) != (s.Code != 0):
 			f.breach("manager %s says that %d tasks are left and ends with exit code %d", s.Manager, s.Left, s.Code)
-		case s.InHand >= 0 && s.Left > s.InHand:
-			f.breach("manager %s had %d tasks in hand and left %d", s.Manager, s.InHand, s.Left)
+		case s.Left > 0 && !c.away(s):
+			f.breach("manager %s left %d tasks while Redis was there", s.Manager, s.Left)
+		case s.Left > 0:
+			f.Allowed++
 		}
 		for _, p := range s.Processes {
 			f.breach("manager %s has stopped and process %d lives: %s", s.Manager, p.PID, p.Command)
@@ -43,4 +47,14 @@ func crashed(c *Case, f *Finding) {
 	for _, crash := range append(c.Crashes, c.Problems...) {
 		f.breach("%s", crash)
 	}
+}
+
+// away reports whether Redis was away at a time of the stop, or had just come back.
+func (c *Case) away(s actor.Stop) bool {
+	for _, outage := range c.Outages {
+		if outage.From <= s.To && outage.To+near >= s.From {
+			return true
+		}
+	}
+	return false
 }
