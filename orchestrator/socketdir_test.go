@@ -60,22 +60,32 @@ func socketDirs(m *manager) []string {
 	return found
 }
 
-// scattered waits until every child of the workers runs and those that cannot be told by their environment are noted.
+// scattered waits until every child of the workers runs in a group that is noted: from then on none can be lost.
 func scattered(t *testing.T, m *manager, mark string, workers int) {
 	t.Helper()
-	const each, strays = 7, 3 // processes with the mark; groups besides the worker's own
-	eventually(t, "the workers' children run", func() error {
-		if n := len(marked(mark)); n < each*workers {
-			return fmt.Errorf("%d do", n)
+	const each = 7 // processes with the mark
+	eventually(t, "the workers' children run and are noted", func() error {
+		pids := marked(mark)
+		if len(pids) < each*workers {
+			return fmt.Errorf("%d run", len(pids))
+		}
+		for _, pid := range pids {
+			name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+			if err != nil {
+				return err
+			}
+			if name := strings.TrimSpace(string(name)); name != "sleep" && name != "misbehave" {
+				return fmt.Errorf("process %d is %s, and has yet to go away", pid, name)
+			}
+			group, err := syscall.Getpgid(pid)
+			if err != nil {
+				return err
+			}
+			if notes, _ := filepath.Glob(filepath.Join(m.dir, "drover-sockets-*", fmt.Sprintf("group-%d", group))); len(notes) == 0 {
+				return fmt.Errorf("the group of process %d is not noted", pid)
+			}
 		}
 		return nil
-	})
-	eventually(t, "the groups are noted", func() error {
-		notes, err := filepath.Glob(filepath.Join(m.dir, "drover-sockets-*", "group-*"))
-		if err == nil && len(notes) < (strays+1)*workers {
-			err = fmt.Errorf("%d are", len(notes))
-		}
-		return err
 	})
 }
 
@@ -102,9 +112,8 @@ func TestKilledManagerLeavesNothing(t *testing.T) {
 		}
 		scattered(t, m, mark, workers)
 		m.signal(syscall.SIGKILL)
-		began := time.Now()
 		m.wait()
-		nothingLeft(t, m, mark, began)
+		nothingLeft(t, m, mark, time.Now())
 	}
 }
 
