@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/api"
+	"github.com/drover-jobs/drover/orchestrator/internal/budget"
 	"github.com/drover-jobs/drover/orchestrator/internal/catalog"
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
@@ -237,9 +238,14 @@ func (l queueLauncher) Launch(ctx context.Context, reports *pool.Pool) (pool.Pro
 
 func (o *Orchestrator) buildPools() {
 	o.pools = make(map[string]*pool.Pool, len(o.config.Queues))
+	shared := budget.New(func() budget.Limits {
+		m := o.store.Load().Manager
+		return budget.Limits{Processes: m.MaxProcesses, Memory: m.MaxMemory}
+	})
 	for name := range o.config.Queues {
 		o.pools[name] = pool.New(pool.Deps{
-			Queue: name, Launcher: queueLauncher{o: o, queue: name}, Ender: ender{o.controller, o.locker}, Abort: o.abort, Log: o.log,
+			Queue: name, Plugin: o.config.Queues[name].Plugin, Budget: shared, Launcher: queueLauncher{o: o, queue: name}, Ender: ender{o.controller, o.locker},
+			Abort: o.abort, Log: o.log,
 			Settings: func() (settings.Queue, settings.Manager) {
 				snapshot := o.store.Load()
 				return snapshot.Queues[name], snapshot.Manager

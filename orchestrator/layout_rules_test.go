@@ -74,6 +74,16 @@ func folderRules() []folderRule {
 			why:      "a stage never knows its siblings, and worker alone starts and ends processes",
 		},
 		{
+			folder: "orchestrator/internal/budget/...", may: []string{"orchestrator/internal/settings", "protocol/..."},
+			why: "budget is a leaf: what the queues of a manager share",
+		},
+		{
+			folder:   "orchestrator/internal/pool/...",
+			may:      []string{"orchestrator/internal/budget", "orchestrator/internal/job", "orchestrator/internal/settings", "protocol/..."},
+			testsMay: []string{"plugins/sdk/..."},
+			why:      "a pool asks the budget before it starts a process, and a stage never knows its siblings",
+		},
+		{
 			folder:   "orchestrator/internal/*/...",
 			may:      []string{"orchestrator/internal/job", "orchestrator/internal/settings", "protocol/..."},
 			testsMay: []string{"plugins/sdk/..."}, // to be a worker process

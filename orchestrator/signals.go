@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 )
 
@@ -32,11 +33,11 @@ func (o *Orchestrator) Reload(config *Config) error {
 	return nil
 }
 
-// ReplaceWorkers replaces every worker process, in each queue one after the other. Call it once Up is closed.
+// ReplaceWorkers replaces every worker process, in each queue one after the other, new ones first. Call it once Up is closed.
 func (o *Orchestrator) ReplaceWorkers() {
 	o.log.Info("all workers are replaced, one by one in each queue")
 	for _, p := range o.pools {
-		p.Replace()
+		p.Replace(job.ExitReload)
 	}
 }
 

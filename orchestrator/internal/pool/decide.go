@@ -19,6 +19,15 @@ type Load struct {
 	StartCost time.Duration
 	// Stalled is for how long jobs have waited without one of them being given to a process.
 	Stalled time.Duration
+	// Room is what the manager's budget, and the circuit, leave for starts.
+	Room Room
+}
+
+// Room is how many processes may be started now. The zero value is no limit.
+type Room struct {
+	Limited   bool
+	Processes int
+	Why       string // there are no more, in words
 }
 
 // Decision is what to do about the number of processes, and why, in words for a person.
@@ -31,6 +40,7 @@ type Decision struct {
 
 // Decide returns how many processes to start or stop for a load. It is a pure function:
 //   - never fewer than Min, never more than Max, those that leave included;
+//   - never more starts than there is room for in the manager's budget of processes and memory, also for Min;
 //   - one process for every Slots jobs that wait or run;
 //   - but none for a backlog that those which are there will have finished before a new one is ready. That is foretold from
 //     the mean run; when it does not come true, because the jobs that run now are longer, the process is started after all.
@@ -61,6 +71,10 @@ func Decide(l Load) Decision {
 	if room := max(0, l.Max-have-l.Leaving); d.Start > room {
 		d.Start = room
 		d.Reason = fmt.Sprintf("%s; %d are there and %d leave, max_workers is %d", d.Reason, have, l.Leaving, l.Max)
+	}
+	if l.Room.Limited && d.Start > l.Room.Processes {
+		d.Reason = fmt.Sprintf("%s; %d are wanted and %d can be had: %s", d.Reason, d.Start, l.Room.Processes, l.Room.Why)
+		d.Start = l.Room.Processes
 	}
 	return d
 }

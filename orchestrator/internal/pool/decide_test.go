@@ -24,6 +24,9 @@ func anyLoad(r *rand.Rand) pool.Load {
 	if r.IntN(3) > 0 {
 		l.StartCost = time.Duration(r.IntN(int(time.Second)))
 	}
+	if r.IntN(3) == 0 {
+		l.Room = pool.Room{Limited: true, Processes: r.IntN(6), Why: "there is no more"}
+	}
 	if l.Waiting > 0 && r.IntN(2) == 0 {
 		l.Stalled = time.Duration(r.IntN(int(2 * time.Second)))
 	}
@@ -33,12 +36,13 @@ func anyLoad(r *rand.Rand) pool.Load {
 // after is the load when a decision has been carried out.
 func after(l pool.Load, d pool.Decision) pool.Load {
 	l.Starting += d.Start
+	l.Room.Processes -= d.Start
 	l.Capacity += d.Start * l.Slots
 	return l
 }
 
-// Whatever the load: there are never fewer processes than min_workers nor more than max_workers, as far as those that leave
-// allow; nothing is started and stopped at once; a decision that was carried out is not made again.
+// Whatever the load: there are never fewer processes than min_workers nor more than max_workers, as far as those that leave and
+// the budget allow; nothing is started and stopped at once; a decision that was carried out is not made again.
 func TestDecideHoldsTheBounds(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a fixed seed
@@ -53,7 +57,9 @@ func TestDecideHoldsTheBounds(t *testing.T) {
 			t.Fatalf("%+v: %+v: more than max_workers", l, d)
 		case d.Start > 0 && total+l.Leaving > l.Max:
 			t.Fatalf("%+v: %+v: more than max_workers with those that leave", l, d)
-		case total < min(l.Min, l.Max-l.Leaving):
+		case l.Room.Limited && d.Start > l.Room.Processes:
+			t.Fatalf("%+v: %+v: more than the budget has", l, d)
+		case total < min(l.Min, l.Max-l.Leaving) && (!l.Room.Limited || d.Start != l.Room.Processes):
 			t.Fatalf("%+v: %+v: fewer than min_workers", l, d)
 		case d.Stop > 0 && have-d.Stop != l.Max:
 			t.Fatalf("%+v: %+v: stops too many", l, d)
@@ -66,20 +72,25 @@ func TestDecideHoldsTheBounds(t *testing.T) {
 	}
 }
 
-// More waiting jobs never start fewer processes, nor does a longer stall or a longer mean run.
+// More waiting jobs never start fewer processes, nor does a longer stall, a longer mean run or more room in the budget; and the
+// same load is always decided in the same way.
 func TestDecideIsMonotone(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // a fixed seed
 	for range 20_000 {
 		l := anyLoad(r)
 		d := pool.Decide(l)
-		more, stalled, longer := l, l, l
+		if again := pool.Decide(l); again != d {
+			t.Fatalf("%+v: %+v, and then %+v", l, d, again)
+		}
+		more, stalled, longer, roomier := l, l, l, l
+		roomier.Room.Processes += r.IntN(3)
 		more.Waiting += 1 + r.IntN(5)
 		stalled.Stalled += time.Duration(r.IntN(int(time.Second)))
 		if l.MeanRun > 0 {
 			longer.MeanRun += time.Duration(r.IntN(int(time.Second)))
 		}
-		for what, other := range map[string]pool.Load{"waiting": more, "stalled": stalled, "mean run": longer} {
+		for what, other := range map[string]pool.Load{"waiting": more, "stalled": stalled, "mean run": longer, "room": roomier} {
 			if o := pool.Decide(other); o.Start < d.Start {
 				t.Fatalf("%s: %+v starts %d, %+v starts %d", what, l, d.Start, other, o.Start)
 			}
@@ -94,6 +105,7 @@ func TestDecideWeighsTheStart(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a fixed seed
 	for range 20_000 {
 		l := anyLoad(r)
+		l.Room = pool.Room{}
 		l.Ready, l.Capacity = l.Ready+1, l.Capacity+1
 		l.Max = max(l.Max, l.Ready+l.Starting)
 		l.MeanRun, l.StartCost = 1+l.MeanRun, 1+l.StartCost
@@ -119,11 +131,14 @@ func TestDecideWeighsTheStart(t *testing.T) {
 func TestDecideSaysWhy(t *testing.T) {
 	t.Parallel()
 	for want, l := range map[string]pool.Load{
-		"max_workers is 2":                 {Ready: 3, Max: 2, Slots: 1},
-		"min_workers is 2":                 {Ready: 1, Capacity: 1, Min: 2, Max: 4, Slots: 1},
-		"3 jobs fit 2 processes":           {Ready: 2, Capacity: 4, Max: 4, Slots: 2, Running: 3},
-		"4 jobs do not fit 1 processes":    {Ready: 1, Capacity: 2, Max: 4, Slots: 2, Waiting: 4, Running: 2},
-		"4 leave, max_workers is 4":        {Leaving: 4, Max: 4, Slots: 1, Waiting: 3},
+		"max_workers is 2":              {Ready: 3, Max: 2, Slots: 1},
+		"min_workers is 2":              {Ready: 1, Capacity: 1, Min: 2, Max: 4, Slots: 1},
+		"3 jobs fit 2 processes":        {Ready: 2, Capacity: 4, Max: 4, Slots: 2, Running: 3},
+		"4 jobs do not fit 1 processes": {Ready: 1, Capacity: 2, Max: 4, Slots: 2, Waiting: 4, Running: 2},
+		"4 leave, max_workers is 4":     {Leaving: 4, Max: 4, Slots: 1, Waiting: 3},
+		"2 are wanted and 1 can be had: user queues wait": {
+			Max: 4, Slots: 1, Waiting: 2, Room: pool.Room{Limited: true, Processes: 1, Why: "user queues wait"},
+		},
 		"take about 10ms, a new process 1": {Ready: 1, Capacity: 1, Max: 4, Slots: 1, Waiting: 1, Running: 1, MeanRun: 10 * time.Millisecond, StartCost: time.Second},
 	} {
 		if d := pool.Decide(l); !strings.Contains(d.Reason, want) {

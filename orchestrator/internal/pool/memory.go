@@ -28,15 +28,20 @@ func (p *Pool) watchMemory(ctx context.Context) {
 
 // checkMemory kills the processes that are over memory_max and lets those over memory_soft go after their jobs.
 func (p *Pool) checkMemory() {
-	q, _ := p.Settings()
-	if q.MemoryMax <= 0 && q.MemorySoft <= 0 {
+	q, manager := p.Settings()
+	if q.MemoryMax <= 0 && q.MemorySoft <= 0 && manager.MaxMemory <= 0 {
 		return
 	}
 	p.mu.Lock()
 	members := append([]*member(nil), p.members...)
 	p.mu.Unlock()
+	known, sum := 0, settings.Bytes(0)
+	defer func() { p.seat.Weigh(known, sum) }()
 	for _, m := range members {
 		size := settings.Bytes(m.process.RSS()) // reads files, so without the lock
+		if size > 0 {
+			known, sum = known+1, sum+size
+		}
 		switch {
 		case q.MemoryMax > 0 && size >= q.MemoryMax:
 			p.overran(m, overrun{reason: job.ExitMemoryMax, limit: q.MemoryMax, size: size})

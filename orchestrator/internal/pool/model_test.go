@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/drover-jobs/drover/orchestrator/internal/budget"
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 )
@@ -24,7 +25,13 @@ func TestNothingIsLostOrDoubled(t *testing.T) {
 func chaos(t *testing.T, random *rand.Rand, seed uint64) {
 	t.Helper()
 	const maxTasks = 7
-	r := newRig(t, queue(func(q *settings.Queue) { q.Slots, q.WorkerIdle, q.WorkerMaxTasks = 3, 5*time.Millisecond, maxTasks }))
+	var shared *budget.Budget
+	most := 1 << 20
+	if random.IntN(2) == 0 {
+		most = 1 + random.IntN(4)
+		shared = budget.New(func() budget.Limits { return budget.Limits{Processes: most} })
+	}
+	r := newRigWithin(t, "q", queue(func(q *settings.Queue) { q.Slots, q.WorkerIdle, q.WorkerMaxTasks = 3, 5*time.Millisecond, maxTasks }), shared)
 	r.manager.DrainTimeout = time.Duration(random.IntN(20)) * time.Millisecond
 	r.took = time.Duration(random.IntN(300)) * time.Microsecond
 	obeys := random.IntN(2) == 0
@@ -49,6 +56,9 @@ func chaos(t *testing.T, random *rand.Rand, seed uint64) {
 			for range steps {
 				if own.IntN(3) == 0 {
 					pass(time.Duration(own.IntN(2000)) * time.Microsecond)
+				}
+				if n := len(r.live()); n > most {
+					t.Errorf("seed %d: %d processes, the budget has %d", seed, n, most)
 				}
 				act(r, own, some, func(j *job.Job) {
 					mu.Lock()
@@ -101,6 +111,16 @@ func act(r *rig, random *rand.Rand, some func(*rand.Rand) *job.Job, offer func(*
 	case n < 58:
 		r.Stats()
 		r.Capacity()
+		r.Explain()
+	case n < 59:
+		r.Replace(job.ExitReload)
+		r.Resume()
+	case n < 60:
+		for _, p := range r.live() {
+			_, _, _ = r.Kill(p.id) // it may have ended
+			_ = r.Restart(p.id, job.ExitOperator)
+			break
+		}
 	default:
 		live := r.live()
 		if len(live) == 0 {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/drover-jobs/drover/orchestrator/internal/budget"
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/protocol/fault"
@@ -51,6 +52,8 @@ type Ender interface {
 // Deps are what a pool needs.
 type Deps struct {
 	Queue    string
+	Plugin   string         // the queue's; processes of one plugin are thought to need the same memory
+	Budget   *budget.Budget // shared by all pools; nil is no limit
 	Launcher Launcher
 	Ender    Ender
 	Settings func() (settings.Queue, settings.Manager) // as they are now; must not block
@@ -77,7 +80,12 @@ type Pool struct {
 	load     averages
 	pace     pace
 	current  int // generation of processes; older ones are to be replaced
+	roll     rollout
+	seat     *budget.Seat
+	room     Room   // as it was when a start was last wanted
+	short    string // why the budget gave no more then
 	decision Decision
+	before   []Decided // decisions that changed something, the latest last
 	starts   sync.WaitGroup
 }
 
@@ -85,6 +93,7 @@ type Pool struct {
 type member struct {
 	process   Process
 	made      int                    // the generation when its start began
+	outdated  job.ExitReason         // it is to be replaced; empty while it is not
 	running   map[*job.Job]time.Time // since when
 	suspect   bool                   // the job in it is a suspect and must stay alone
 	deaf      bool                   // it refused a job: its end is about to be told
@@ -113,7 +122,12 @@ func (m *member) failing() bool { return !m.finished && len(m.running) == 0 && !
 
 // New returns a pool that has no processes yet.
 func New(d Deps) *Pool {
-	return &Pool{Deps: d, kick: make(chan struct{}, 1), early: map[uint64]job.Exit{}, exits: map[job.ExitReason]uint64{}}
+	if d.Budget == nil {
+		d.Budget = budget.New(func() budget.Limits { return budget.Limits{} })
+	}
+	p := &Pool{Deps: d, kick: make(chan struct{}, 1), early: map[uint64]job.Exit{}, exits: map[job.ExitReason]uint64{}}
+	p.seat = d.Budget.Join(d.Queue, d.Plugin, p.Kick)
+	return p
 }
 
 // Capacity is how many jobs the queue may have in this manager at once; 0 while it may take none.

@@ -55,6 +55,7 @@ func (p *Pool) Progressed(j *job.Job, progress task.Progress) { p.Ender.Progress
 func (p *Pool) Exited(exit job.Exit, unfinished []job.Unfinished) {
 	p.mu.Lock()
 	p.exits[exit.Reason]++
+	p.seat.Give()
 	m := p.remove(exit.Worker)
 	early := m == nil && p.starting > 0
 	switch {
@@ -92,7 +93,7 @@ func (p *Pool) mourn(m *member, exit job.Exit, unfinished []job.Unfinished) {
 	case exit.Age >= provenAge && len(unfinished) == 0:
 		p.circuit.proven()
 	case len(unfinished) == 0 || !p.blamedBefore(unfinished):
-		p.failed(didNothing, exit.String()+said(exit.Tail), m.process.Since())
+		p.failed(didNothing, exit.String()+said(exit.Tail), m.process.Since(), m.made)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/drover-jobs/drover/orchestrator/internal/budget"
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
@@ -57,12 +58,18 @@ var errNoStart = errors.New("the program is broken: install it again")
 // newRig returns a pool that does not run yet.
 func newRig(t testing.TB, q settings.Queue) *rig {
 	t.Helper()
+	return newRigWithin(t, "q", q, nil)
+}
+
+// newRigWithin returns a pool of this name that shares a budget with others.
+func newRigWithin(t testing.TB, name string, q settings.Queue, shared *budget.Budget) *rig {
+	t.Helper()
 	r := &rig{
 		t: t, abort: make(chan struct{}), ended: make(chan struct{}), queue: q, outcomes: map[*job.Job][]job.Outcome{},
 		manager: settings.Manager{DrainTimeout: 10 * time.Second, StartTimeout: time.Second}, makes: func(*fakeProcess) {},
 	}
 	r.Pool = pool.New(pool.Deps{
-		Queue: "q", Launcher: r, Ender: r, Abort: r.abort, Log: slog.New(slog.DiscardHandler),
+		Queue: name, Budget: shared, Launcher: r, Ender: r, Abort: r.abort, Log: slog.New(slog.DiscardHandler),
 		Settings: func() (settings.Queue, settings.Manager) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
-	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 )
 
 // stopGrace is how long processes get to end by themselves once they were told to for a stop, before they are killed.
@@ -39,6 +38,7 @@ func (p *Pool) Run(ctx context.Context) error {
 	cancelStarts()
 	p.stop()
 	p.starts.Wait()
+	p.seat.Quit()
 	return nil
 }
 
@@ -51,125 +51,62 @@ func (p *Pool) adjust(ctx context.Context) time.Duration {
 		returned, p.buffer = p.buffer, nil
 	}
 	now := time.Now()
-	p.replaceNext()
-	wait := min(p.resize(ctx, now), p.retireIdle(now), p.pace.wait(now, len(p.buffer)))
+	wait := min(p.replaceNext(ctx, now), p.resize(ctx, now), p.retireIdle(now), p.pace.wait(now, len(p.buffer)))
 	p.mu.Unlock()
 	p.giveBack(returned)
 	return wait
 }
 
-// resize starts and stops processes and returns how long until it must look again. The caller holds mu.
-func (p *Pool) resize(ctx context.Context, now time.Time) time.Duration {
-	q, _ := p.Settings()
-	d := Decide(p.measure(q, now))
-	if p.paused() && p.starting == 0 && len(p.members) < q.MaxWorkers {
-		d.Start = max(1, d.Start) // a try, whether or not anything waits
-	}
-	if d.Start+d.Stop > 0 && d != p.decision {
-		p.Log.Debug("workers", "queue", p.Queue, "start", d.Start, "stop", d.Stop, "why", d.Reason)
-	}
-	p.decision = d
-	p.shrink(d.Stop)
-	wait := time.Hour
-	if d.Again > 0 {
-		wait = d.Again
-	}
-	if d.Start > 0 {
-		if pause := p.circuit.next.Sub(now); pause > 0 {
-			return min(wait, pause)
-		}
-		p.start(ctx, d.Start)
-	}
-	return wait
-}
-
-// measure returns the load. The caller holds mu.
-func (p *Pool) measure(q settings.Queue, now time.Time) Load {
-	l := Load{
-		Starting: p.starting, Capacity: p.starting * q.Slots, Min: q.MinWorkers, Max: q.MaxWorkers, Slots: q.Slots,
-		MeanRun: p.load.run, StartCost: p.load.start,
-	}
-	for _, m := range p.members {
-		if !m.ready() {
-			l.Leaving++
-			continue
-		}
-		l.Ready++
-		l.Capacity += m.process.Slots()
-		if m.suspect {
-			l.Running += m.process.Slots()
-		} else {
-			l.Running += len(m.running)
-		}
-	}
-	l.Waiting = len(p.buffer)
-	for _, j := range p.buffer[:min(l.Waiting, q.MaxWorkers*q.Slots)] { // more would not change the decision
-		if j.Suspect {
-			l.Waiting += q.Slots - 1
-		}
-	}
-	if l.Waiting > 0 {
-		l.Stalled = now.Sub(p.stalled)
-	}
-	return l
-}
-
-// shrink lets n processes go, those with the fewest jobs first and of these the newest. The caller holds mu.
-func (p *Pool) shrink(n int) {
-	if n == 0 {
-		return
-	}
-	var staying []*member
-	for _, m := range slices.Backward(p.members) {
-		if m.ready() {
-			staying = append(staying, m)
-		}
-	}
-	slices.SortStableFunc(staying, func(a, b *member) int { return cmp.Compare(len(a.running), len(b.running)) })
-	for _, m := range staying[:min(n, len(staying))] {
-		m.leave(job.ExitScaleDown)
-	}
-}
-
-// start begins n starts. The caller holds mu.
+// start begins n starts, for which the budget has given its leave. The caller holds mu.
 func (p *Pool) start(ctx context.Context, n int) {
-	if p.circuit.failures > 0 {
-		n = 1 // until one has proven itself
-		if p.starting > 0 || slices.ContainsFunc(p.members, (*member).failing) {
-			return
-		}
-	}
 	for range n {
-		p.starting++
-		made := p.current
-		p.starts.Go(func() {
-			began := time.Now()
-			process, err := p.Launcher.Launch(ctx, p)
-			p.started(ctx, process, err, made, began)
-		})
+		p.launch(ctx, false)
 	}
+}
+
+// launch begins a start, in a rollout one that takes another's place. The caller holds mu.
+func (p *Pool) launch(ctx context.Context, replaces bool) {
+	p.starting++
+	s := start{made: p.current, replaces: replaces, began: time.Now()}
+	p.starts.Go(func() {
+		process, err := p.Launcher.Launch(ctx, p)
+		p.started(ctx, process, err, s)
+	})
+}
+
+// start is a start that is under way.
+type start struct {
+	made     int // the generation
+	replaces bool
+	began    time.Time
 }
 
 // started takes the result of a start.
-func (p *Pool) started(ctx context.Context, process Process, err error, made int, began time.Time) {
+func (p *Pool) started(ctx context.Context, process Process, err error, s start) {
 	if err == nil {
 		p.Ender.WorkerStarted(p.Queue, process.ID(), process.PID())
 	}
 	var ended []job.Exit
 	p.mu.Lock()
 	p.starting--
+	if s.replaces {
+		p.roll.starting = false
+	}
+	if err != nil {
+		p.seat.Give()
+	}
 	switch {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, context.Canceled)): // it was given up
 	case err != nil:
-		ended = []job.Exit{{Reason: job.ExitFailedStart, Code: -1, Age: time.Since(began), Note: err.Error()}}
+		ended = []job.Exit{{Reason: job.ExitFailedStart, Code: -1, Age: time.Since(s.began), Note: err.Error()}}
 		p.exits[job.ExitFailedStart]++
-		p.failed(didNotStart, err.Error(), began)
+		p.failed(didNotStart, err.Error(), s.began, s.made)
 	default:
 		if p.circuit.started() {
 			p.Log.Info("a worker could be started; the queue goes on", "queue", p.Queue)
 		}
-		p.load.started(time.Since(began))
-		ended = p.admit(process, made, began)
+		p.load.started(time.Since(s.began))
+		ended = p.admit(process, s)
 	}
 	p.mu.Unlock()
 	for _, exit := range ended {
@@ -186,8 +123,11 @@ func (p *Pool) Broken(err error) {
 	p.Kick()
 }
 
-// failed takes a start that began some time ago and failed, and what became of it in words. The caller holds mu.
-func (p *Pool) failed(what, reason string, began time.Time) {
+// failed takes a start of a generation that began some time ago and failed, and what became of it in words. The caller holds mu.
+func (p *Pool) failed(what, reason string, began time.Time, made int) {
+	if made == p.current {
+		p.giveUpRollout(reason)
+	}
 	if p.circuit.failed(reason, began, time.Now()) {
 		p.Log.Error("no worker can be started; the queue waits until one can", "queue", p.Queue, "error", reason)
 	} else {
@@ -201,19 +141,26 @@ const (
 )
 
 // admit makes a started process a member, unless it has ended by now: then it returns its end. The caller holds mu.
-func (p *Pool) admit(process Process, made int, began time.Time) []job.Exit {
+func (p *Pool) admit(process Process, s start) []job.Exit {
 	if exit, ended := p.early[process.ID()]; ended {
 		delete(p.early, process.ID())
 		if !p.stopping {
-			p.failed(didNothing, exit.String()+said(exit.Tail), began)
+			p.failed(didNothing, exit.String()+said(exit.Tail), s.began, s.made)
 		}
 		return []job.Exit{exit}
 	}
-	p.members = append(p.members, &member{process: process, made: made, running: map[*job.Job]time.Time{}, idleSince: time.Now()})
+	m := &member{process: process, made: s.made, running: map[*job.Job]time.Time{}, idleSince: time.Now()}
+	if s.made != p.current {
+		m.outdated = p.roll.reason
+	}
+	p.members = append(p.members, m)
 	slices.SortFunc(p.members, func(a, b *member) int { return cmp.Compare(a.process.ID(), b.process.ID()) })
 	if p.stopping {
 		process.Kill(job.ExitStop) // nothing is in it
 		return nil
+	}
+	if s.made == p.current || s.replaces {
+		p.succeeded(s.replaces)
 	}
 	p.dispatch()
 	return nil

@@ -17,6 +17,7 @@ type Stats struct {
 	CircuitOpen   bool   // no process can be started and none is left: the queue is paused
 	Reason        string // why the last start failed; empty when the last one did well
 	Decision      Decision
+	Refused       string // why the last replacement of the processes was given up; empty when it was not
 	// Exits are the ends of processes by reason, starts that failed included, since the manager's start.
 	Exits map[job.ExitReason]uint64
 }
@@ -39,7 +40,7 @@ type WorkerStats struct {
 func (p *Pool) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Held: len(p.buffer), Starting: p.starting, CircuitOpen: p.paused(), Reason: p.circuit.reason, Decision: p.decision, Exits: maps.Clone(p.exits)}
+	s := Stats{Held: len(p.buffer), Starting: p.starting, CircuitOpen: p.paused(), Reason: p.circuit.reason, Decision: p.decision, Refused: p.roll.refused, Exits: maps.Clone(p.exits)}
 	for _, m := range p.members {
 		s.Running += len(m.running)
 		s.Workers = append(s.Workers, WorkerStats{

@@ -3,6 +3,7 @@ package pool
 import (
 	"time"
 
+	"github.com/drover-jobs/drover/orchestrator/internal/budget"
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 )
 
@@ -11,6 +12,7 @@ import (
 func (p *Pool) stop() {
 	p.mu.Lock()
 	p.stopping = true
+	p.seat.Ask(budget.Need{})
 	waiting := p.buffer
 	p.buffer = nil
 	_, manager := p.Settings()
