@@ -40,8 +40,8 @@ func (w waiter) Wait(ctx context.Context, id task.ID) (*task.Task, error) {
 }
 
 // ender is the controller for those who end jobs that may have a lock: it is released once the job has its verdict. That is when
-// the worker has told the outcome, or its process is gone, so that nothing runs any more under the lock. It does not wait for Redis
-// to have the verdict: whoever joined the task listens a little longer for its end before it runs by itself.
+// the worker has told the outcome, or its process is gone, so that nothing runs any more under the lock; that of a run which its
+// worker gave up is left to end by itself, which takes longer than the process does. The release does not wait for Redis to have the verdict: whoever joined the task listens a little longer for its end before it runs by itself.
 type ender struct {
 	*controller.Controller
 	locker *lock.Locker
@@ -50,6 +50,10 @@ type ender struct {
 // End decides what becomes of a job and releases its lock.
 func (e ender) End(j *job.Job, o job.Outcome) {
 	e.Controller.End(j, o)
+	if o.Loose {
+		e.locker.Leave(j)
+		return
+	}
 	e.locker.Ended(j)
 }
 
@@ -80,12 +84,11 @@ func (o *Orchestrator) runLocks(ctx context.Context) (released <-chan struct{}) 
 	return over
 }
 
-// awaitLocks waits for the last release, once no job is left. A store that does not answer is not waited for: locks end by
-// themselves.
-func (o *Orchestrator) awaitLocks(released <-chan struct{}) {
-	wait := settleTimeout
+// awaitLocks waits for the last release, once no job is left, but no longer than wait. Locks of a store that does not answer end
+// by themselves.
+func (o *Orchestrator) awaitLocks(released <-chan struct{}, wait time.Duration) {
 	if o.locker.Health() != nil {
-		wait = settleTimeoutAway
+		wait = min(wait, settleTimeoutAway)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()

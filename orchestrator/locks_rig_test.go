@@ -179,7 +179,11 @@ func (r *lockRig) began(id task.ID, attempt int) *lockRun {
 // waits waits until a manager shows that a task waits for its lock.
 func (r *lockRig) waits(m *manager, id task.ID) {
 	r.t.Helper()
-	c := m.connect(r.t)
+	c, err := client.Dial("unix:" + m.socket())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
 	eventually(r.t, fmt.Sprintf("%s waits for its lock", id), func() error {
 		got, err := c.Get(r.t.Context(), id)
 		if err != nil {

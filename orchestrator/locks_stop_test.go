@@ -100,3 +100,25 @@ func TestStopWhileMemcachedIsAway(t *testing.T) {
 		})
 	}
 }
+
+// A stop while the Redis that has the queue and the locks is frozen ends in the same time, with a report of what is left.
+func TestStopWhileRedisWithLocksIsFrozen(t *testing.T) {
+	t.Parallel()
+	const drain = time.Second
+	r := newLockRig(t, false)
+	m := r.manager("drain_timeout: 1s", "max_workers: 1, slots: 4", "").start()
+	for i := range 4 {
+		r.began(r.submit("first", fmt.Sprint("lock ", i), map[string]any{"do": "ignore-cancel", "ms": 600000}), 1)
+	}
+	r.waits(m, r.submit("second", "lock 0", map[string]any{"do": "return"}))
+	r.redis.Freeze()
+	defer r.redis.Thaw()
+	began := time.Now()
+	m.signal(syscall.SIGTERM)
+	code := m.wait()
+	took := time.Since(began)
+	t.Logf("the stop took %s", took)
+	if code != 1 || took > drain+2*time.Second+time.Second || !strings.Contains(m.output.String(), "left=5") {
+		t.Errorf("the stop took %s and ended with %d:\n%s", took, code, m.output)
+	}
+}

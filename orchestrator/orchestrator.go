@@ -180,12 +180,9 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 	o.status.stopping()
 	pools.Wait()
 	// Every task has its verdict now. Redis gets a moment to take them, a short one when it does not answer anyway.
-	wait := settleTimeout
-	if o.intake.Health().Err() != nil {
-		wait = settleTimeoutAway
-	}
+	wait := o.settleWait()
 	timer := time.AfterFunc(wait, func() { close(giveUp) })
-	o.awaitLocks(released)
+	o.awaitLocks(released, wait)
 	taking.Wait()
 	gaveUp := !timer.Stop()
 	close(errs)
@@ -206,11 +203,26 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 	return report, errors.Join(problems...)
 }
 
-// How long a stop waits for Redis once every process is gone, and how long when Redis has not answered lately.
+// How long a stop waits for Redis once every process is gone, how long when Redis does not answer, and how long it has to answer
+// the question whether it does: Redis may have gone during the stop.
 const (
 	settleTimeout     = time.Second
 	settleTimeoutAway = 300 * time.Millisecond
+	settleProbe       = 250 * time.Millisecond
 )
+
+// settleWait is how long the stop waits for Redis.
+func (o *Orchestrator) settleWait() time.Duration {
+	if o.intake.Health().Err() != nil {
+		return settleTimeoutAway
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), settleProbe)
+	defer cancel()
+	if err := o.redis.Ping(ctx).Err(); err != nil {
+		return settleTimeoutAway
+	}
+	return settleTimeout
+}
 
 // watchSettings tells the stages of every change.
 func (o *Orchestrator) watchSettings(ctx context.Context) {

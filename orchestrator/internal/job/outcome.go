@@ -33,6 +33,8 @@ type Outcome struct {
 	// Suspect is true for a job that was killed with others in its process, of which nobody knows which brought it down. It
 	// costs the task nothing, and the task's next run is one as a suspect.
 	Suspect bool
+	// Loose is true when the worker gave the run up without being asked to: until its process is gone, it may still be at work.
+	Loose bool
 	// Exit is the end of the process that the run ended with; nil when the process went on, or there was none.
 	Exit *Exit
 }

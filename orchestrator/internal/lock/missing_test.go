@@ -107,3 +107,25 @@ func TestSkippedKind(t *testing.T) {
 		m.end()
 	})
 }
+
+// The lock of a job of which something may still be at work is neither renewed nor released: it keeps others away until it ends.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, m *manager, store *memory, _ *ends) {
+		first, second := newJob("feeds", "a", "x"), newJob("system", "b", "x")
+		m.feeds.Offer(first)
+		after(lock.DefaultLease / 8)
+		m.locker.Leave(first)
+		m.system.Offer(second)
+		after(lock.DefaultLease * 6 / 8)
+		if m.runs(second) || store.taken() != 1 || len(m.locker.Held()) != 0 {
+			t.Error("the lock was released")
+		}
+		after(4 * lock.DefaultLease)
+		if !m.runs(second) {
+			t.Error("the lock does not end")
+		}
+		m.finish(second)
+		m.end()
+	})
+}

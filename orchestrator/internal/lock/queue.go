@@ -90,6 +90,17 @@ func (l *Locker) Ended(j *job.Job) {
 	}
 }
 
+// Leave is Ended for a job of which something may still be at work for some seconds: its lock is not renewed any more, and not
+// released either, so that it ends by itself.
+func (l *Locker) Leave(j *job.Job) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e := l.entries[j]; e != nil {
+		e.touched = false
+		l.forget(e)
+	}
+}
+
 // Waiting is how many jobs of the queue wait for their lock.
 func (q *Queue) Waiting() int {
 	q.locker.mu.Lock()

@@ -207,7 +207,7 @@ func TestPanic(t *testing.T) {
 		t.Errorf("the quick one: %+v", o)
 	}
 	for _, j := range []*job.Job{slow, deaf} {
-		if o := sink.outcome(t, j); o.End != job.Interrupted {
+		if o := sink.outcome(t, j); o.End != job.Interrupted || !o.Loose {
 			t.Errorf("one that does not end in time: %+v", o)
 		}
 	}

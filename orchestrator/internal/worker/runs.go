@@ -183,13 +183,15 @@ func (p *Process) ended(o *workerv1.Outcome) {
 	}
 	delete(p.runs, o.GetRun())
 	r.stopTimer()
+	out := r.outcome(o, p.id)
+	out.Loose = p.reason == job.ExitPanic && out.End == job.Interrupted && r.asked == notAsked
 	if p.reason == "" && fault.Kind(o.GetFault().GetKind()) == fault.Panic {
 		p.dismiss(job.ExitPanic) // the SDK leaves by itself; others are told
 		p.wake()
 	}
 	p.expectEnd()
 	p.mu.Unlock()
-	p.sink.Finished(p.id, r.job, r.outcome(o, p.id))
+	p.sink.Finished(p.id, r.job, out)
 }
 
 // clockSlack is how much earlier than here a run's time may be over in the worker, which is told whole milliseconds and ends
