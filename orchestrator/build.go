@@ -110,6 +110,7 @@ func (o *Orchestrator) openLauncher(stack *stages) error {
 	}
 	stack.onStop("directory of worker sockets", dir.close)
 	o.openReaper(dir, stack)
+	o.lendSockets(dir.path)
 	if o.launcher, err = worker.NewLauncher(dir.path, o.log); err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ func pluginLayer(m *workerv1.Manifest) settings.Layer {
 func (o *Orchestrator) spec(plugin, queue string, slots int, startTimeout time.Duration) worker.Spec {
 	p := o.config.Plugins[plugin]
 	return worker.Spec{
-		Plugin: plugin, Command: p.Command, Env: p.Env, Options: p.Options, API: "unix:" + absolute(o.config.Manager.PluginSocket),
+		Plugin: plugin, Command: p.Command, Env: p.Env, Options: p.Options, API: "unix:" + o.pluginSocket(plugin),
 		Queue: queue, Slots: slots, Manager: o.config.Manager.Name, StartTimeout: startTimeout,
 		User: p.User,
 		Limits: worker.Rlimits{

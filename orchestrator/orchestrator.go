@@ -51,6 +51,7 @@ type Orchestrator struct {
 	redis      redis.UniversalClient
 	tasks      *direct.Client
 	api        *api.Server
+	lent       map[string]string // sockets of the API for the workers of other users, by plugin
 	launcher   *worker.Launcher
 	catalog    *catalog.Catalog
 	store      *settings.Store

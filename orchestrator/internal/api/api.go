@@ -66,6 +66,7 @@ type Server struct {
 	limits  limits
 	full    *socket
 	plugin  *socket
+	lent    []*socket      // see Lend
 	served  bool           // Run has begun; it closes the sockets
 	calls   sync.WaitGroup // handlers that run
 }
@@ -101,6 +102,9 @@ func (s *Server) Close() error {
 	if s.plugin != nil {
 		err = errors.Join(err, s.plugin.close())
 	}
+	for _, lent := range s.lent {
+		err = errors.Join(err, lent.close())
+	}
 	return err
 }
 
@@ -119,8 +123,12 @@ func (s *Server) Run(ctx context.Context) error {
 
 	sockets := []*socket{s.full}
 	servers := []*http.Server{s.server(all, s.handler(waits, everything))}
+	others := s.lent
 	if s.plugin != nil {
-		sockets = append(sockets, s.plugin)
+		others = append([]*socket{s.plugin}, others...)
+	}
+	for _, other := range others {
+		sockets = append(sockets, other)
 		servers = append(servers, s.server(all, s.handler(waits, tasksOnly(s.options.Socket))))
 	}
 	var serving sync.WaitGroup

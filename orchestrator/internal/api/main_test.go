@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -26,7 +27,13 @@ import (
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if socket := os.Getenv(knockAt); socket != "" {
+		knock(socket)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const within = 20 * time.Second // in which everything in these tests must have happened
 

@@ -61,6 +61,16 @@ func lookUp(name string) (credentials, error) {
 	return credentials{Credential: credential, user: name}, nil
 }
 
+// OtherUser is the number of a user, by name or number, and whether it is another than the manager's own; an empty name is the
+// manager's own. An error says that there is no such user.
+func OtherUser(name string) (uid int, other bool, err error) {
+	wanted, err := lookUp(name)
+	if err != nil || wanted.Credential == nil {
+		return os.Geteuid(), false, err
+	}
+	return int(wanted.Uid), true, nil
+}
+
 // become makes the process one of its user, who gets the directory of its socket: nobody else can enter that, and in the one above
 // others can find only what they know the name of. The user gets the pipes as well, to be able to open /dev/stderr.
 func (r *processRunner) become(pipes ...*os.File) error {
