@@ -51,17 +51,33 @@ func Text(s string) Cell { return Cell{Text: s} }
 func (t *Table) Write(w io.Writer, style Style) error {
 	shown, widths := t.fit(style.Width)
 	var b strings.Builder
-	titles := make([]Cell, len(t.Columns))
-	for i, c := range t.Columns {
-		titles[i] = Cell{Text: c.Title, Paint: Faint}
-	}
-	t.writeRow(&b, titles, shown, widths, style)
+	t.writeRow(&b, t.titles(), shown, widths, style)
 	for _, row := range t.rows {
 		t.writeRow(&b, row, shown, widths, style)
 		t.writeRest(&b, row, shown, style)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// Lines returns the titles and then a line for each row, none wider than the style's width; what has no room is left out.
+func (t *Table) Lines(style Style) []string {
+	shown, widths := t.fit(style.Width)
+	lines := make([]string, 0, len(t.rows)+1)
+	for _, row := range append([][]Cell{t.titles()}, t.rows...) {
+		var b strings.Builder
+		t.writeRow(&b, row, shown, widths, style)
+		lines = append(lines, strings.TrimSuffix(b.String(), "\n"))
+	}
+	return lines
+}
+
+func (t *Table) titles() []Cell {
+	titles := make([]Cell, len(t.Columns))
+	for i, c := range t.Columns {
+		titles[i] = Cell{Text: c.Title, Paint: Faint}
+	}
+	return titles
 }
 
 func (t *Table) writeRow(b *strings.Builder, row []Cell, shown []int, widths []int, style Style) {
