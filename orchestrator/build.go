@@ -126,13 +126,18 @@ func (o *Orchestrator) openCatalog(ctx context.Context, stack *stages) error {
 		commands[name] = p.Command
 	}
 	o.catalog = catalog.New(commands)
+	o.programs = newPrograms(o)
 	asking, giveUp := context.WithTimeout(ctx, describeTimeout)
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
 		defer giveUp()
 		o.catalog.Ask(asking, func(ctx context.Context, name string) (*workerv1.Manifest, error) {
-			return o.launcher.Describe(ctx, o.spec(name, "", 1, describeTimeout))
+			spec, err := o.programs.current(o.spec(name, "", 1, describeTimeout))
+			if err != nil {
+				return nil, err
+			}
+			return o.launcher.Describe(ctx, spec)
 		})
 	}()
 	stack.onStop("questions to the plugins", func() error {
@@ -224,17 +229,27 @@ func (l queueLauncher) Launch(ctx context.Context, reports *pool.Pool) (pool.Pro
 	snapshot := l.o.store.Load()
 	q, _ := snapshot.Queue(l.queue)
 	plugin := l.o.config.Queues[l.queue].Plugin
-	p, err := l.o.launcher.Start(ctx, l.o.spec(plugin, l.queue, q.Slots, snapshot.Manager.StartTimeout), reports)
+	spec, err := l.o.programs.current(l.o.spec(plugin, l.queue, q.Slots, snapshot.Manager.StartTimeout))
 	if err != nil {
 		l.o.catalog.Note(plugin, nil, err)
 		return nil, err
 	}
-	before, _ := l.o.catalog.Get(plugin)
-	l.o.catalog.Note(plugin, p.Manifest(), nil)
-	if before.Manifest.GetName() != p.Manifest().GetName() || before.Manifest.GetPayloadSchema() != p.Manifest().GetPayloadSchema() {
-		l.o.announce(ctx)
+	p, err := l.o.launcher.Start(ctx, spec, reports)
+	if err != nil {
+		l.o.catalog.Note(plugin, nil, err)
+		return nil, err
 	}
+	l.o.described(ctx, plugin, p.Manifest())
 	return p, nil
+}
+
+// described takes down what a plugin says of itself, and tells clients when that is not what it was.
+func (o *Orchestrator) described(ctx context.Context, plugin string, m *workerv1.Manifest) {
+	before, _ := o.catalog.Get(plugin)
+	o.catalog.Note(plugin, m, nil)
+	if before.Manifest.GetName() != m.GetName() || before.Manifest.GetPayloadSchema() != m.GetPayloadSchema() {
+		o.announce(ctx)
+	}
 }
 
 func (o *Orchestrator) buildPools() {

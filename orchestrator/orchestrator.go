@@ -54,6 +54,7 @@ type Orchestrator struct {
 	lent       map[string]string // sockets of the API for the workers of other users, by plugin
 	launcher   *worker.Launcher
 	catalog    *catalog.Catalog
+	programs   *programs
 	store      *settings.Store
 	controller *controller.Controller
 	locker     *lock.Locker
@@ -161,6 +162,7 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 	watching, stopWatching := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
 	watch.Go(func() { o.watchSettings(watching) })
+	watch.Go(func() { o.programs.watch(ctx) })
 	defer watch.Wait()
 	defer stopWatching()
 

@@ -61,6 +61,7 @@ func (s *status) Status(ctx context.Context) (*apiv1.StatusResponse, error) {
 		described := &apiv1.Plugin{
 			Name: p.Name, Command: p.Command, Version: p.Manifest.GetVersion(),
 			Description: p.Manifest.GetDescription(), PayloadSchema: p.Manifest.GetPayloadSchema(),
+			Sha256: p.Sum, Refused: p.Refused,
 		}
 		if p.Err != nil {
 			described.Error = p.Err.Error()

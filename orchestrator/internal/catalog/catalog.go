@@ -19,6 +19,8 @@ type Plugin struct {
 	Command  []string
 	Manifest *workerv1.Manifest // nil while it has never answered
 	Err      error              // why it could not be asked; nil when it could
+	Sum      string             // SHA-256 of the program that is started now, in hexadecimal; empty when unknown
+	Refused  string             // why a newer program on disk is not used; empty when there is none
 	schema   *schema.Schema
 }
 
@@ -71,6 +73,21 @@ func (c *Catalog) Note(name string, m *workerv1.Manifest, err error) {
 	if err == nil {
 		p.Manifest, p.schema = m, compiled
 	}
+}
+
+// Program takes down which program of a plugin is started now, and why a newer one on disk is not; empty when there is none.
+func (c *Catalog) Program(name, sum, refused string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.plugins[name]; p != nil {
+		p.Sum, p.Refused = sum, refused
+	}
+}
+
+// Sound says what is wrong with what a program says of itself; nil when it could be used.
+func Sound(m *workerv1.Manifest) error {
+	_, err := schema.Parse(m.GetPayloadSchema())
+	return err
 }
 
 // Get returns what is known of a plugin.

@@ -47,7 +47,7 @@ func TestUserQueueComesFirst(t *testing.T) {
 		if s := system.Stats(); len(s.Workers) != 2 || s.Running != 2 || s.Exits[job.ExitBudget] != 1 {
 			t.Errorf("system afterwards: %+v", s)
 		}
-		system.manager.DrainTimeout = 0
+		system.hurry()
 		system.finished()
 		user.finished()
 	})
@@ -85,7 +85,7 @@ func TestBudgetIsGivenBack(t *testing.T) {
 		if n := len(b.live()); n != 2 {
 			t.Errorf("%d when the other pool has ended", n)
 		}
-		b.manager.DrainTimeout = 0
+		b.hurry()
 		b.finished()
 	})
 }

@@ -117,6 +117,13 @@ func (r *rig) set(change func(*settings.Queue)) {
 	r.Kick()
 }
 
+// hurry lets the stop wait for no job.
+func (r *rig) hurry() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.manager.DrainTimeout = 0
+}
+
 func (r *rig) Launch(ctx context.Context, reports *pool.Pool) (pool.Process, error) {
 	r.mu.Lock()
 	r.launches++
