@@ -2,8 +2,10 @@ package orchestrator_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
 )
@@ -92,4 +94,41 @@ func TestLockPolicies(t *testing.T) {
 		m.stop()
 		r.wantNoLocks()
 	})
+}
+
+// With the embedded broker locks lie in it: a task joins another and ends with its result, and nothing is said of a store that is away.
+func TestLocksInEmbeddedBroker(t *testing.T) {
+	t.Parallel()
+	m := setUp(t, "{embedded: true}", "", "max_workers: 2").start()
+	c := m.connect(t)
+	var ids []task.ID
+	for i, order := range []map[string]any{
+		{"do": "sleep", "ms": 1500, "value": "holder", "lock": "x"}, {"do": "return", "value": "joins", "lock": "x"},
+	} {
+		s, err := c.Submit(t.Context(), "misbehave", order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, s.ID)
+		eventually(t, "it has begun, or waits", func() error {
+			got, err := c.Get(t.Context(), s.ID)
+			if want := []task.State{task.Running, task.Held}[i]; err == nil && got.State != want {
+				err = fmt.Errorf("it is %s, want %s", got.State, want)
+			}
+			return err
+		})
+	}
+	ended, err := client.WaitAll(t.Context(), c, ids...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range ended {
+		if e.State != task.Completed || string(e.Result) != `"holder"` || e.Attempts != oneIf(i == 0) {
+			t.Errorf("%s: %s with %s after %d runs", e.ID, e.State, e.Result, e.Attempts)
+		}
+	}
+	m.stop()
+	if strings.Contains(m.output.String(), "locks cannot be had") {
+		t.Error("the store of locks did not answer")
+	}
 }
