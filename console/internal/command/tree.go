@@ -20,7 +20,7 @@ func New() *Tree {
 		logsCommand(), stacksCommand(), doctorCommand(),
 		pauseCommand(), resumeCommand(), restartCommand(), killCommand(),
 		settingsCommand(), setCommand(), unsetCommand(), diffCommand(), undoCommand(), saveCommand(), reloadCommand(),
-		helpCommand(t), versionCommand(), exitCommand(),
+		pluginCommand(), helpCommand(t), versionCommand(), exitCommand(),
 	}
 	return t
 }

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +27,9 @@ func handshakes(ctx context.Context, k *kit) verdict {
 	life, err := k.Start(ctx)
 	if err != nil {
 		k.hopeless = "it does not start"
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+			return fail(err.Error(), "name a program that is there, by its path from this directory (./NAME) or by one that PATH leads to")
+		}
 		return fail(err.Error(), "a worker's first line on standard output is the handshake, which sdk.Serve writes: print to standard error, prepare in Configure. "+
 			"A program that is no gRPC worker is run by the plugin exec")
 	}

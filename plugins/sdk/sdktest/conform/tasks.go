@@ -154,7 +154,7 @@ func reportsProgress(ctx context.Context, k *kit) verdict {
 		}
 	}
 	last := k.progress[len(k.progress)-1]
-	return pass(fmt.Sprintf("%d reports, the last %d of %d", len(k.progress), last.Done, last.Total))
+	return pass(fmt.Sprintf("%d of %d at last (reports: %d)", last.Done, last.Total, len(k.progress)))
 }
 
 // awaitProgress runs the slow task until it has reported something or for a moment.
