@@ -56,11 +56,11 @@ func showTask(env *Env, t *task.Task) error {
 func historyLines(history []task.Attempt) []string {
 	lines := make([]string, len(history))
 	for i, a := range history {
-		text := fmt.Sprintf("run %d: %s after %s", a.Number, a.End, screen.Duration(a.Run))
+		text := fmt.Sprintf("%s: %s after %s", runName(a.Number), a.End, screen.Duration(a.Run))
 		if a.Fault != fault.None {
 			text += ", " + (&fault.Fault{Kind: a.Fault, Message: a.Message}).Error()
 		}
-		if a.Exit != "" {
+		if a.Exit != "" && a.Message == "" { // a message says it in its own words, and why says all
 			text += " (" + howDied(a) + ")"
 		}
 		lines[i] = screen.Clean(text)

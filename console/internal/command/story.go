@@ -29,7 +29,7 @@ func storyOf(t *task.Task, p place, now time.Time) []storyPoint {
 			story = append(story, storyPoint{What: "run", Text: notKept(last+1, a.Number-1), paint: screen.Faint})
 		}
 		story = append(story, attemptPoint(a))
-		last = a.Number
+		last = max(last, a.Number) // 0 is not known
 	}
 	if forgotten := t.Attempts - last; forgotten > 1 {
 		story = append(story, storyPoint{What: "run", Text: notKept(last+1, t.Attempts-1), paint: screen.Faint})
@@ -54,8 +54,8 @@ func notKept(from, to int) string {
 
 // attemptPoint tells a run that did not end well.
 func attemptPoint(a task.Attempt) storyPoint {
-	point := storyPoint{At: stamp(a.Started), What: "run", paint: screen.Bad, Text: fmt.Sprintf("run %d %s, for %s", a.Number, whereRan(a), screen.Duration(a.Run))}
-	if a.End == task.EndInterrupted {
+	point := storyPoint{At: stamp(a.Started), What: "run", paint: screen.Bad, Text: fmt.Sprintf("%s %s, for %s", runName(a.Number), whereRan(a), screen.Duration(a.Run))}
+	if a.End == task.EndInterrupted || a.End == task.EndLost {
 		point.paint = screen.Warn
 	}
 	end := a.End
@@ -77,10 +77,20 @@ func attemptPoint(a task.Attempt) storyPoint {
 		point.More = append(point.More, "others were in the process too, so nobody is charged: back in the queue, to run alone")
 	case task.EndInterrupted:
 		point.More = append(point.More, "back at the head of the queue; it costs the task nothing")
+	case task.EndLost:
+		point.More = append(point.More, "its manager died: back in the queue, and it costs the task nothing")
 	case task.EndKilled:
 		point.More = append(point.More, "it counts as a kill")
 	}
 	return point
+}
+
+// runName is a run by its number, where that is known.
+func runName(number int) string {
+	if number == 0 {
+		return "a run"
+	}
+	return fmt.Sprintf("run %d", number)
 }
 
 // whereRan is the worker, as far as it is known.

@@ -41,6 +41,9 @@ failed run included, with "wait":{"kind":"wait_timeout" or "interrupted","messag
 		Flags: []Flag{
 			{Name: "wait", Value: "TIME", Optional: true, Help: "wait for the end, at most TIME such as 5s; without TIME, as long as it takes"},
 			{Name: "in", Value: "TIME", Help: "do not run it before TIME has passed; whole seconds, rounded up"},
+			{Name: "within", Value: "TIME", Help: "let it expire when it has not begun by then, and stop a run then"},
+			{Name: "keep", Value: "TIME", Help: "keep the record of its end for TIME, instead of what the queue's retention says"},
+			{Name: "urgent", Help: "put it at the head of its queue"},
 			{Name: "again", Help: "run it even if the same work is waiting or running"},
 		},
 		Min: 1, Max: -1,
@@ -54,7 +57,7 @@ func runSubmit(ctx context.Context, env *Env, args *Args) error {
 	if err != nil {
 		return err
 	}
-	delay, err := args.Duration("in")
+	options, err := submitOptions(env, args)
 	if err != nil {
 		return err
 	}
@@ -63,7 +66,7 @@ func runSubmit(ctx context.Context, env *Env, args *Args) error {
 	if err != nil {
 		return withWaitHint(args, err)
 	}
-	submitted, err := submit(ctx, env, queue, payload, client.Delay(delay), client.Unique(!args.Has("again")))
+	submitted, err := submit(ctx, env, queue, payload, options...)
 	if err != nil {
 		return withQueueHint(ctx, env, queue, err)
 	}
@@ -75,6 +78,27 @@ func runSubmit(ctx context.Context, env *Env, args *Args) error {
 		return followTasks(ctx, env, []task.ID{submitted.ID}, patience)
 	}
 	return showSubmitted(env, submitted)
+}
+
+// submitOptions is what the flags say about the task.
+func submitOptions(env *Env, args *Args) ([]client.Option, error) {
+	options := []client.Option{client.Unique(!args.Has("again"))}
+	for flag, option := range map[string]func(time.Duration) client.Option{
+		"in": client.Delay, "keep": client.Retention,
+		"within": func(d time.Duration) client.Option { return client.Deadline(env.Now().Add(d)) },
+	} {
+		d, err := args.Duration(flag)
+		if err != nil {
+			return nil, err
+		}
+		if d > 0 {
+			options = append(options, option(d))
+		}
+	}
+	if args.Has("urgent") {
+		options = append(options, client.Urgent())
+	}
+	return options, nil
 }
 
 func submit(ctx context.Context, env *Env, queue string, payload any, options ...client.Option) (client.Submitted, error) {

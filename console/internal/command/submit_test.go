@@ -93,6 +93,19 @@ func TestSubmitOptions(t *testing.T) {
 	}
 }
 
+// What may become of a task, and how long, reaches the client.
+func TestSubmitLimits(t *testing.T) {
+	t.Parallel()
+	c := newConsole()
+	if code, _, errs := c.run(t.Context(), "submit", "feed-pull", "--within", "10m", "--keep=1h", "--urgent"); code != command.Done {
+		t.Fatalf("exit %d, %q", code, errs)
+	}
+	got := c.tasks.options
+	if !got.Deadline.Equal(now().Add(10*time.Minute)) || got.Retention == nil || *got.Retention != time.Hour || !got.Urgent || got.Delay != 0 || got.NotUnique {
+		t.Errorf("options %+v", got)
+	}
+}
+
 // A submit that joins says so beside the ID, and in JSON.
 func TestSubmitJoins(t *testing.T) {
 	t.Parallel()
