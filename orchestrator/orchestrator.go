@@ -178,12 +178,12 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 	taking.Go(func() { errs <- o.intake.Run(ctx, giveUp) })
 
 	<-ctx.Done()
-	before := o.intake.Totals()
+	before, latest := o.intake.Totals(), time.Now().Add(o.store.Load().Manager.DrainTimeout+stopBound)
 	o.log.Info("stopping", "in_hand", o.intake.InHand())
 	o.status.stopping()
 	pools.Wait()
 	// Every task has its verdict now. Redis gets a moment to take them, a short one when it does not answer anyway.
-	wait := o.settleWait()
+	wait := min(o.settleWait(), max(settleTimeoutAway, time.Until(latest)-settleMargin))
 	timer := time.AfterFunc(wait, func() { close(giveUp) })
 	o.awaitLocks(released, wait)
 	taking.Wait()
@@ -212,6 +212,9 @@ const (
 	settleTimeout     = time.Second
 	settleTimeoutAway = 300 * time.Millisecond
 	settleProbe       = 250 * time.Millisecond
+	// stopBound is how much longer than drain_timeout a stop may take, and settleMargin what is left of it when Redis is given up.
+	stopBound    = 2 * time.Second
+	settleMargin = 600 * time.Millisecond
 )
 
 // settleWait is how long the stop waits for Redis.

@@ -54,6 +54,9 @@ type Manager struct {
 	Silence time.Duration `json:"-"`
 	// Own is true for the manager that was asked.
 	Own bool `json:"-"`
+
+	instance string
+	seen     time.Time
 }
 
 // Absent reports whether it has been silent for so long that it is most likely dead, frozen or cut off.
@@ -73,7 +76,8 @@ type Roster struct {
 	instance string
 	script   *redis.Script
 	every    time.Duration
-	told     bool // that another manager bears the same name
+	told     bool                 // that another manager bears the same name
+	twins    map[string]time.Time // when the others of this name were seen to have written
 }
 
 // New returns a roster that has written nothing.
@@ -112,12 +116,17 @@ func (r *Roster) List(ctx context.Context) (managers []Manager, ahead time.Durat
 	return managers, now.Sub(began.Add(half)), nil
 }
 
-// tellTwins says once that another manager bears the name of this one.
+// tellTwins says once that another manager bears the name of this one, and lives.
 func (r *Roster) tellTwins(all []Manager) {
-	self := r.Self()
+	self, before := r.Self(), r.twins
+	r.twins = map[string]time.Time{}
 	for _, m := range all {
 		if m.Name != self.Name || m.Own || m.Absent() {
 			continue
+		}
+		r.twins[m.instance] = m.seen
+		if first, known := before[m.instance]; !known || !m.seen.After(first) {
+			continue // it may be what this manager left when it was killed
 		}
 		if !r.told {
 			r.Log.Warn("another manager has the same name; give each its own with manager.name", "name", m.Name, "host", m.Host, "pid", m.PID)
@@ -154,7 +163,8 @@ func (r *Roster) call(ctx context.Context, instance, text string) ([]Manager, ti
 		if json.Unmarshal([]byte(values[2]), &m) != nil {
 			continue
 		}
-		m.Silence, m.Own = max(0, now.Sub(millis(values[1]))), values[0] == r.instance
+		m.instance, m.seen = values[0], millis(values[1])
+		m.Silence, m.Own = max(0, now.Sub(m.seen)), m.instance == r.instance
 		all = append(all, m)
 	}
 	slices.SortFunc(all, func(a, b Manager) int { return strings.Compare(a.Name+" "+a.Host, b.Name+" "+b.Host) })

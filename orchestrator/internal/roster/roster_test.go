@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -135,7 +136,19 @@ func TestTwinsAreTold(t *testing.T) {
 	onBoth(t, func(t *testing.T, rdb *redis.Client) {
 		log := &journal{}
 		const line = "another manager has the same name"
+		killed := strconv.FormatInt(rdb.Time(t.Context()).Val().UnixMilli(), 10) + ` {"name":"a"}`
+		if err := rdb.HSet(t.Context(), roster.Key, "killed", killed).Err(); err != nil {
+			t.Fatal(err)
+		}
 		run(t, rdb, "a", log)
+		eventually(t, "it is listed beside the one that was killed", func() bool { return rdb.HLen(t.Context(), roster.Key).Val() == 2 })
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // some beats
+		if log.count(line) > 0 {
+			t.Error("a manager that was killed is told of")
+		}
+		if err := rdb.HDel(t.Context(), roster.Key, "killed").Err(); err != nil {
+			t.Fatal(err)
+		}
 		_, end := run(t, rdb, "a", &journal{})
 		eventually(t, "it is told", func() bool { return log.count(line) == 1 })
 		end()
