@@ -53,7 +53,7 @@ type limits struct {
 func defaultLimits() limits {
 	return limits{
 		header: 10 * time.Second, body: 30 * time.Second, send: 30 * time.Second, idle: 2 * time.Minute,
-		finish: 3 * time.Second, unary: time.Minute,
+		finish: 500 * time.Millisecond, unary: time.Minute,
 	}
 }
 
@@ -158,7 +158,8 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// finish gives the calls in progress a moment, then closes their connections.
+// finish gives the calls in progress a moment, then closes their connections. The moment is short: a stop of the manager has a
+// bound, and a connection over HTTP/2 on which nothing happens takes a second to end by itself.
 func (s *Server) finish(servers []*http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.limits.finish)
 	defer cancel()
@@ -166,7 +167,7 @@ func (s *Server) finish(servers []*http.Server) {
 	for _, server := range servers {
 		ending.Go(func() {
 			if err := server.Shutdown(ctx); err != nil {
-				s.options.Log.Warn("calls of the API did not end in time and are cut", "after", s.limits.finish)
+				s.options.Log.Debug("connections to the API did not end in time and are cut", "after", s.limits.finish)
 				_ = server.Close() // nothing is left to be told
 			}
 		})
