@@ -261,7 +261,7 @@ func (o *Orchestrator) buildPools() {
 	for name := range o.config.Queues {
 		o.pools[name] = pool.New(pool.Deps{
 			Queue: name, Plugin: o.config.Queues[name].Plugin, Budget: shared, Launcher: queueLauncher{o: o, queue: name}, Ender: ender{o.controller, o.locker},
-			Abort: o.abort, Log: o.log,
+			Abort: o.abort, Log: o.log, Retry: func() { o.programs.retry(o.config.Queues[name].Plugin) },
 			Settings: func() (settings.Queue, settings.Manager) {
 				snapshot := o.store.Load()
 				return snapshot.Queues[name], snapshot.Manager

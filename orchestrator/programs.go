@@ -152,13 +152,12 @@ func (f *programFile) askedAgain() bool {
 	return again
 }
 
-// retry tries a program again that was refused, and starts at once what could not be started.
+// retry tries a program again that was refused, at the next look. A queue of the plugin was resumed.
 func (ps *programs) retry(plugin string) {
 	f := ps.files[plugin]
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.again = f.refused != ""
-	f.mu.Unlock()
-	ps.resume(plugin)
 }
 
 // resume lets the plugin's queues try a start at once.

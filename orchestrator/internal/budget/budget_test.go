@@ -363,3 +363,27 @@ func TestQuit(t *testing.T) {
 		t.Errorf("%+v", stays.last)
 	}
 }
+
+// An idle process that a system queue keeps for its min_workers gives way to a user queue at once, and so does a busy one after its
+// task: what people wait for comes before what a system queue would like to keep.
+func TestMinWorkersOfASystemQueueGiveWay(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, budget.Limits{Processes: 2})
+	system, user := h.add("system", false), h.add("user", true)
+	system.min, system.demand = 2, 1
+	system.look()
+	system.started()
+	system.look()
+	user.demand = 1
+	user.look()
+	h.settle()
+	if system.leaving != 1 || system.busy != 1 {
+		t.Fatalf("%d leave, %d are busy", system.leaving, system.busy)
+	}
+	user.demand = 2
+	user.look()
+	h.settle()
+	if system.leaving != 2 {
+		t.Errorf("%d leave, and the user queue needs two", system.leaving)
+	}
+}

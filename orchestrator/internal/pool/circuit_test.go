@@ -109,7 +109,7 @@ func TestCircuitWithProcessesLeft(t *testing.T) {
 func TestCircuitOfACrashLoop(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*rig){
-		"before it is told": func(r *rig) { r.dies.Store(true) },
+		"before it is told": func(r *rig) { r.dies.Store(true); r.early.Store(true) },
 		"after it was told": func(r *rig) {
 			r.makes = func(p *fakeProcess) { time.AfterFunc(20*time.Millisecond, func() { p.end(job.ExitLeft) }) }
 		},

@@ -55,9 +55,13 @@ func TestEarlyEndIsToldAfterItsStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, queue(func(q *settings.Queue) { q.MinWorkers = 1 }))
 		r.dies.Store(true)
+		r.early.Store(true)
 		r.run()
 		pass(time.Minute)
 		synctest.Wait()
+		if s := r.Stats(); len(s.Workers) != 0 || !s.CircuitOpen || s.Exits[job.ExitCrash] != uint64(len(r.exits)) {
+			t.Errorf("%+v", s)
+		}
 		if len(r.starts) == 0 || len(r.starts) != len(r.exits) {
 			t.Errorf("%d starts and %d ends were told", len(r.starts), len(r.exits))
 		}
@@ -141,6 +145,9 @@ func TestResumeTriesAtOnce(t *testing.T) {
 		synctest.Wait()
 		r.Resume()
 		synctest.Wait()
+		if n := r.retried.Load(); n != 1 {
+			t.Errorf("what else can be tried again was told %d times", n)
+		}
 		if s := r.Stats(); s.CircuitOpen || r.launched() != before+1 || r.Capacity() == 0 {
 			t.Errorf("%+v after %d starts", s, r.launched()-before)
 		}

@@ -34,6 +34,9 @@ func (p *Pool) Resume() {
 	p.mu.Lock()
 	p.circuit.next = time.Time{}
 	p.mu.Unlock()
+	if p.Retry != nil {
+		p.Retry()
+	}
 	p.Kick()
 }
 

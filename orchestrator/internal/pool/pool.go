@@ -58,6 +58,7 @@ type Deps struct {
 	Ender    Ender
 	Settings func() (settings.Queue, settings.Manager) // as they are now; must not block
 	Abort    <-chan struct{}                           // closed when a stop must not wait for running jobs
+	Retry    func()                                    // called by Resume, for what else can be tried again; may be nil, must not block
 	Log      *slog.Logger
 }
 

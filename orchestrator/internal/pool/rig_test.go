@@ -31,7 +31,10 @@ type rig struct {
 	took  time.Duration  // of a start
 	fails atomic.Bool    // starts fail
 	dies  atomic.Bool    // processes end as soon as they are ready
+	early atomic.Bool    // and their end is told before their start is
 	makes func(*fakeProcess)
+	// retried counts what Resume asked for.
+	retried atomic.Int32
 	// endTakes is how long End takes.
 	endTakes time.Duration
 
@@ -69,7 +72,7 @@ func newRigWithin(t testing.TB, name string, q settings.Queue, shared *budget.Bu
 		manager: settings.Manager{DrainTimeout: 10 * time.Second, StartTimeout: time.Second}, makes: func(*fakeProcess) {},
 	}
 	r.Pool = pool.New(pool.Deps{
-		Queue: name, Budget: shared, Launcher: r, Ender: r, Abort: r.abort, Log: slog.New(slog.DiscardHandler),
+		Queue: name, Budget: shared, Launcher: r, Ender: r, Abort: r.abort, Retry: func() { r.retried.Add(1) }, Log: slog.New(slog.DiscardHandler),
 		Settings: func() (settings.Queue, settings.Manager) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -150,13 +153,18 @@ func (r *rig) Launch(ctx context.Context, reports *pool.Pool) (pool.Process, err
 	r.processes = append(r.processes, p)
 	slices.SortFunc(r.processes, func(a, b *fakeProcess) int { return cmp.Compare(a.id, b.id) })
 	r.mu.Unlock()
+	told := make(chan struct{})
 	r.tends.Go(func() {
+		defer close(told)
 		for event := range p.events {
 			event()
 		}
 	})
 	if r.dies.Load() {
 		p.end(job.ExitCrash)
+		if r.early.Load() {
+			<-told
+		}
 	}
 	return p, nil
 }

@@ -98,7 +98,7 @@ func (f *File) check(sum string) error {
 	if f.pin == "" || strings.EqualFold(sum, f.pin) {
 		return nil
 	}
-	return fmt.Errorf("the program %s is not the one that the configuration asks for: its SHA-256 is %s, sha256 says %s; if the file is right, correct sha256 and reload, else put the right file there", f.path, sum, strings.ToLower(f.pin))
+	return fmt.Errorf("the program %s is not the one that the configuration asks for: its SHA-256 is %s, sha256 says %s; if the file is right, correct sha256 and restart the manager, else put the right file there", f.path, sum, strings.ToLower(f.pin))
 }
 
 // Changed reports whether the file has another content than any that was taken, as far as stat tells, and has stayed the same since the
