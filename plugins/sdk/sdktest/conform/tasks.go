@@ -22,6 +22,7 @@ func runsTask(ctx context.Context, k *kit) verdict {
 			begun := time.Now()
 			run := t.Begin(k.task(payload))
 			if !within(ctx, k.TaskTimeout, run.Ended()) {
+				k.hopeless = "its tasks do not end" // each of the other checks would wait as long
 				return fail(fmt.Sprintf("payload %s has no outcome after %s%s", shown(payload), rounded(k.TaskTimeout), t.wrote()),
 					"end the task, or allow it more time (on the command line: --timeout)")
 			}
