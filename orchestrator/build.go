@@ -94,7 +94,7 @@ func (r RedisConfig) options() (*redis.Options, error) {
 // openAPI opens the sockets. They are served once everything that the answers need is there.
 func (o *Orchestrator) openAPI(stack *stages) error {
 	m := o.config.Manager
-	o.api = api.New(api.Options{Socket: m.Socket, PluginSocket: m.PluginSocket, Tasks: view{Client: o.tasks, o: o}, Control: o.status, Log: o.log})
+	o.api = api.New(api.Options{Socket: m.Socket, PluginSocket: m.PluginSocket, Tasks: view{Client: o.tasks, o: o}, Control: o.control, Log: o.log})
 	if err := o.api.Listen(); err != nil {
 		return err
 	}
@@ -188,6 +188,9 @@ func (o *Orchestrator) openSettings() error {
 	if o.store, err = settings.NewStore(source, o.log); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
+	for _, problem := range o.control.saved.restore(o.store) {
+		o.log.Error(problem)
+	}
 	return nil
 }
 
@@ -260,7 +263,7 @@ func (o *Orchestrator) buildPools() {
 	})
 	for name := range o.config.Queues {
 		o.pools[name] = pool.New(pool.Deps{
-			Queue: name, Plugin: o.config.Queues[name].Plugin, Budget: shared, Launcher: queueLauncher{o: o, queue: name}, Ender: ender{o.controller, o.locker},
+			Queue: name, Plugin: o.config.Queues[name].Plugin, Budget: shared, Launcher: queueLauncher{o: o, queue: name}, Ender: newsEnder{ender{o.controller, o.locker}, o.news},
 			Abort: o.abort, Log: o.log, Retry: func() { o.programs.retry(o.config.Queues[name].Plugin) },
 			Settings: func() (settings.Queue, settings.Manager) {
 				snapshot := o.store.Load()
@@ -275,13 +278,15 @@ func (o *Orchestrator) buildPools() {
 
 func (o *Orchestrator) buildIntake() {
 	lanes := make([]intake.Lane, 0, len(o.config.Queues))
+	o.gates = make(map[string]*gate, len(o.config.Queues))
 	for name, q := range o.config.Queues {
+		o.gates[name] = &gate{Dispatcher: o.queues[name]}
 		manifest := func() *workerv1.Manifest {
 			p, _ := o.catalog.Get(q.Plugin)
 			return p.Manifest
 		}
 		lanes = append(lanes, intake.Lane{
-			Queue: name, Dispatcher: o.queues[name],
+			Queue: name, Dispatcher: o.gates[name],
 			Kind:  func() string { return manifest().GetName() },
 			Check: func(payload []byte) error { return o.catalog.Check(q.Plugin, payload) },
 			Entry: func() task.Entry {

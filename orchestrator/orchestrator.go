@@ -27,6 +27,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
 	"github.com/drover-jobs/drover/orchestrator/internal/lock"
+	"github.com/drover-jobs/drover/orchestrator/internal/news"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
 	"github.com/drover-jobs/drover/orchestrator/internal/roster"
@@ -64,6 +65,12 @@ type Orchestrator struct {
 	roster     *roster.Roster
 	intake     *intake.Intake
 	status     *status
+	news       *news.Hub
+	control    *control
+	gates      map[string]*gate // before each queue's locks
+
+	load      func() (*Config, error) // reads the configuration again; nil when that is not known
+	reloading sync.Mutex
 }
 
 // New returns a manager for a valid configuration. It starts and touches nothing. The version is shown by the status.
@@ -112,7 +119,10 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	}
 	o.tasks = direct.New(o.redis, o.log)
 	stack.onStop("client", o.tasks.Close)
+	o.news = news.New(o.redis, o.log)
+	stack.start("news", o.news.Run)
 	o.status = newStatus(o)
+	o.buildControl()
 	if err := o.openAPI(stack); err != nil {
 		return Report{}, err
 	}
@@ -172,6 +182,7 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 		pools.Go(func() { errs <- p.Run(ctx) })
 	}
 	watch.Go(func() { _ = o.rescue.Run(ctx) }) // it has no error of its own
+	watch.Go(func() { o.noteQueues(watching) })
 	released := o.runLocks(ctx)
 	giveUp := make(chan struct{})
 	var taking sync.WaitGroup
@@ -232,7 +243,10 @@ func (o *Orchestrator) settleWait() time.Duration {
 
 // watchSettings tells the stages of every change.
 func (o *Orchestrator) watchSettings(ctx context.Context) {
-	for range o.store.Watch(ctx) {
+	before := o.store.Load()
+	for now := range o.store.Watch(ctx) {
+		o.noteSettings(before, now)
+		before = now
 		for _, p := range o.pools {
 			p.Kick()
 		}

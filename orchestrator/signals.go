@@ -2,35 +2,15 @@ package orchestrator
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
-	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 )
 
 // Reload takes the settings of a configuration that was read again. Live changes stay. What only a restart can change (queues,
 // plugins, Redis, sockets) is left as it is and logged. On an error the old settings stay. Call it once Up is closed.
 func (o *Orchestrator) Reload(config *Config) error {
-	_, err := o.store.Rebase("reload", func(source *settings.Source) {
-		fresh := config.Source()
-		source.Manager = fresh.Manager
-		for name, q := range source.Queues {
-			if again, ok := fresh.Queues[name]; ok {
-				q.File = again.File
-				source.Queues[name] = q
-			}
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("reload: the old settings stay: %w", err)
-	}
-	if !slices.Equal(slices.Sorted(maps.Keys(o.config.Queues)), slices.Sorted(maps.Keys(config.Queues))) {
-		o.log.Warn("queues were added or removed in the configuration; that needs a restart")
-	}
-	o.log.Info("configuration reloaded", "version", o.store.Load().Version)
-	return nil
+	_, _, err := o.reload(config, "reload")
+	return err
 }
 
 // ReplaceWorkers replaces every worker process, in each queue one after the other, new ones first. Call it once Up is closed.

@@ -50,11 +50,12 @@ func (s *status) Status(ctx context.Context) (*apiv1.StatusResponse, error) {
 	if err != nil {
 		answer.Manager.BrokerError = err.Error()
 	}
+	answer.Manager.Warnings = o.control.saved.warnings()
 	for name, p := range o.pools {
 		stats := p.Stats()
 		answer.Queues = append(answer.Queues, s.queue(name, stats, counts))
 		for _, w := range stats.Workers {
-			answer.Workers = append(answer.Workers, workerStatus(name, w))
+			answer.Workers = append(answer.Workers, s.worker(name, w))
 		}
 	}
 	for _, p := range o.catalog.All() {
@@ -97,13 +98,17 @@ func (s *status) queue(name string, stats pool.Stats, counts map[string]intake.C
 		Name: name, Plugin: s.o.config.Queues[name].Plugin, State: "ok",
 		Waiting: unknownCount, Scheduled: unknownCount, Retry: unknownCount, Dead: unknownCount,
 		Held: int64(stats.Held), LockWaiting: int64(s.o.queues[name].Waiting()), Running: int64(stats.Running), Workers: int64(len(stats.Workers) + stats.Starting), MaxWorkers: int64(settings.MaxWorkers),
-		Completed: ended.Completed, Failed: ended.Failed, Killed: ended.Killed,
+		Completed: ended.Completed, Failed: ended.Failed, Killed: ended.Killed, Priority: string(settings.Priority),
+		Exits: make(map[string]uint64, len(stats.Exits)),
+	}
+	for reason, n := range stats.Exits {
+		q.Exits[string(reason)] = n
 	}
 	if c, ok := counts[name]; ok {
 		q.Waiting, q.Scheduled, q.Retry, q.Dead = c.Waiting, c.Scheduled, c.Retry, c.Dead
-		if c.Paused {
-			q.State, q.Reason = "paused", "paused in Redis"
-		}
+	}
+	if why := paused(counts[name].Paused, s.o.gates[name].closed.Load()); why != "" {
+		q.State, q.Reason = "paused", why
 	}
 	if stats.CircuitOpen {
 		q.State, q.Reason = "circuit-open", stats.Reason
@@ -111,7 +116,22 @@ func (s *status) queue(name string, stats pool.Stats, counts map[string]intake.C
 	return q
 }
 
-func workerStatus(queue string, w pool.WorkerStats) *apiv1.Worker {
+// paused says for whom a queue is paused; empty when it is not.
+func paused(everywhere, here bool) string {
+	switch {
+	case everywhere && here:
+		return "paused in Redis, for all managers, and in this manager"
+	case everywhere:
+		return "paused in Redis, for all managers"
+	case here:
+		return "paused in this manager"
+	default:
+		return ""
+	}
+}
+
+// worker describes a worker.
+func (s *status) worker(queue string, w pool.WorkerStats) *apiv1.Worker {
 	state := "idle"
 	switch {
 	case w.Leaving:
@@ -119,10 +139,23 @@ func workerStatus(queue string, w pool.WorkerStats) *apiv1.Worker {
 	case w.Running > 0:
 		state = "busy"
 	}
-	return &apiv1.Worker{
+	described := &apiv1.Worker{
 		Id: w.ID, Queue: queue, Pid: int32(w.PID), State: state, StartedMs: w.Since.UnixMilli(), //nolint:gosec // fits
 		Tasks: w.Tasks, Running: int32(w.Running), Slots: int32(w.Slots), RssBytes: w.RSS, //nolint:gosec // fits
+		MemoryMaxBytes: int64(s.o.queueSettings(queue).MemoryMax), Leaving: string(w.Why),
 	}
+	if w.Leaving && w.Why == "" {
+		described.Leaving = "by itself"
+	}
+	for _, id := range w.Jobs {
+		described.TaskIds = append(described.TaskIds, id.String())
+	}
+	if process, ok := s.o.pools[queue].Process(w.ID); ok {
+		if stopper, ok := process.(interface{ Stopped() bool }); ok {
+			described.Frozen = stopper.Stopped()
+		}
+	}
+	return described
 }
 
 // brokerName says where the broker is, without secrets.

@@ -18,23 +18,27 @@ type view struct {
 // Get is the client's, with what this manager knows of a task that it holds.
 func (v view) Get(ctx context.Context, id task.ID) (*task.Task, error) {
 	t, err := v.Client.Get(ctx, id)
-	if err != nil || t.State != task.Running {
-		return t, err
+	if err == nil && t.State == task.Running {
+		v.o.complete(t)
 	}
-	p := v.o.pools[id.Queue]
+	return t, err
+}
+
+// complete adds what this manager knows of a task that some manager has taken.
+func (o *Orchestrator) complete(t *task.Task) {
+	p := o.pools[t.ID.Queue]
 	if p == nil {
-		return t, nil
+		return
 	}
-	waits := v.o.locker.Waits(id) // asked first: it goes on from there to the pool
-	started, held, ok := p.Find(id)
+	waits := o.locker.Waits(t.ID) // asked first: it goes on from there to the pool
+	started, held, ok := p.Find(t.ID)
 	switch {
 	case waits, held:
-		t.State = task.Held
+		t.State, t.Manager = task.Held, o.config.Manager.Name
 		t.Attempts = max(0, t.Attempts-1) // it counts the run that is to come
 	case ok: // else it is in another manager, or between two stages
-		t.Started, t.Manager = started, v.o.config.Manager.Name
+		t.Started, t.Manager = started, o.config.Manager.Name
 	}
-	return t, nil
 }
 
 // SubmitBatch is the client's, with what Submit does besides.

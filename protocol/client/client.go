@@ -80,6 +80,8 @@ var (
 	ErrInvalidPayload = errors.New("invalid payload")
 	ErrUnavailable    = errors.New("not reachable")
 	ErrClosed         = errors.New("the client is closed")
+	// ErrRefused: the request is sound, but the manager does not do it as things stand.
+	ErrRefused = errors.New("refused")
 	// ErrForbidden: the socket that was used does not allow the call.
 	ErrForbidden = errors.New("not allowed")
 	// ErrNoManager: nobody listens at the address. It is an ErrUnavailable as well; Redis being away is not one of these.

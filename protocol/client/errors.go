@@ -18,7 +18,7 @@ func (e *answer) Error() string { return e.message }
 func (e *answer) Unwrap() error { return e.kind }
 
 // Explain turns an error of a call to a manager into one that says what was being done and that errors.Is finds among the
-// errors of this package: ErrNoManager, ErrUnavailable, ErrForbidden, ErrUnknownTask, or that of ctx. It returns nil for nil.
+// errors of this package: ErrNoManager, ErrUnavailable, ErrForbidden, ErrRefused, ErrUnknownTask, or that of ctx. It returns nil for nil.
 func Explain(ctx context.Context, what string, err error) error {
 	return explain(ctx, what, err, ErrUnknownTask, nil)
 }
@@ -44,6 +44,8 @@ func explain(ctx context.Context, what string, err, notFound, wrong error) error
 		return &answer{message: sent.Message(), kind: notFound}
 	case connect.CodeInvalidArgument, connect.CodeResourceExhausted:
 		return &answer{message: sent.Message(), kind: wrong}
+	case connect.CodeFailedPrecondition:
+		return &answer{message: sent.Message(), kind: ErrRefused}
 	case connect.CodeUnavailable, connect.CodeAborted:
 		return &answer{message: sent.Message(), kind: ErrUnavailable}
 	case connect.CodePermissionDenied, connect.CodeUnauthenticated:

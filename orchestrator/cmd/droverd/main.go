@@ -94,6 +94,7 @@ func manage(config *orchestrator.Config, path string, stderr io.Writer) int {
 	log := slog.New(handler(config.Manager.Log, stderr))
 	o := orchestrator.New(config, version, log)
 	o.Guard("/proc/self/exe") // also when the file has been replaced since
+	o.ReloadFrom(func() (*orchestrator.Config, error) { return load(path) })
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 

@@ -20,15 +20,8 @@ import (
 	"sync"
 	"time"
 
-	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
-
 	"github.com/drover-jobs/drover/protocol/client"
 )
-
-// Control says how the manager is doing. It answers while the broker is away.
-type Control interface {
-	Status(ctx context.Context) (*apiv1.StatusResponse, error)
-}
 
 // Options say what is served where. All but PluginSocket are needed.
 type Options struct {
@@ -188,6 +181,7 @@ func (s *Server) server(ctx context.Context, handler http.Handler) *http.Server 
 		IdleTimeout:       s.limits.idle,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withPeer,
 		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/protocol/client"
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 	"github.com/drover-jobs/drover/protocol/task"
@@ -28,8 +29,38 @@ func wire(ctx context.Context, err error) error {
 	return connect.NewError(codeOf(err), err)
 }
 
+// coded is an error of a Control with its code.
+type coded struct {
+	code connect.Code
+	err  error
+}
+
+func (e *coded) Error() string { return e.err.Error() }
+func (e *coded) Unwrap() error { return e.err }
+
+// Invalid says that a request cannot be meant: it is wrong by itself.
+func Invalid(err error) error { return &coded{connect.CodeInvalidArgument, err} }
+
+// NotFound says that there is no such thing as the request names.
+func NotFound(err error) error { return &coded{connect.CodeNotFound, err} }
+
+// Refused says that the request is sound, but not as things stand.
+func Refused(err error) error { return &coded{connect.CodeFailedPrecondition, err} }
+
+// Busy says that the manager does too much of that already.
+func Busy(err error) error { return &coded{connect.CodeResourceExhausted, err} }
+
 func codeOf(err error) connect.Code {
+	var own *coded
+	var invalid *settings.InvalidError
+	var stale *settings.VersionError
 	switch {
+	case errors.As(err, &own):
+		return own.code
+	case errors.As(err, &invalid):
+		return connect.CodeInvalidArgument
+	case errors.As(err, &stale), errors.Is(err, settings.ErrNothingToUndo):
+		return connect.CodeFailedPrecondition
 	case errors.Is(err, client.ErrUnknownQueue), errors.Is(err, client.ErrUnknownTask):
 		return connect.CodeNotFound
 	case errors.Is(err, client.ErrInvalidPayload):

@@ -20,3 +20,6 @@ const (
 	MaxRequest = maxRequest
 	MaxStreams = maxStreams
 )
+
+// MaxFollowers is how many streams of the ControlService there may be.
+const MaxFollowers = maxFollowers

@@ -18,17 +18,19 @@ import (
 func FuzzRequests(f *testing.F) {
 	procedures := []string{
 		apiv1connect.TaskServiceSubmitProcedure, apiv1connect.TaskServiceGetProcedure, apiv1connect.TaskServiceWaitProcedure,
-		apiv1connect.TaskServiceSubscribeProcedure, apiv1connect.TaskServiceCancelProcedure, apiv1connect.ControlServiceStatusProcedure, "/",
+		apiv1connect.TaskServiceSubscribeProcedure, apiv1connect.TaskServiceCancelProcedure, "/",
 	}
+	procedures = append(procedures, controlProcedures()...)
 	types := []string{"application/json", "application/proto", "application/connect+json", "application/grpc", "application/grpc-web+proto", ""}
 	for i := range procedures {
 		for j := range types {
 			f.Add(uint8(i), uint8(j), []byte(`{"id":"q:k","queue":"q","payload":"e30=","ids":["q:k"],"timeoutMs":"1","delayMs":"1"}`))
+			f.Add(uint8(i), uint8(j), []byte(`{"queue":"q","worker":"1","state":4,"changes":[{"name":"x"}],"tasks":{"ids":["q:k"]},"who":"me","taskId":"q:k"}`))
 			f.Add(uint8(i), uint8(j), []byte("\x00\x00\x00\x00\x02{}"))
 			f.Add(uint8(i), uint8(j), []byte("\x01\xff\xff\xff\xff"))
 		}
 	}
-	handler := api.New(api.Options{Tasks: nothing{}, Control: status{}, Log: quiet()}).Handler()
+	handler := api.New(api.Options{Tasks: nothing{}, Control: &panel{}, Log: quiet()}).Handler()
 	f.Fuzz(func(t *testing.T, procedure, kind uint8, body []byte) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

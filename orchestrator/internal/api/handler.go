@@ -56,11 +56,11 @@ func (s *Server) handler(waits context.Context, may rights) http.Handler {
 			return connect.NewError(connect.CodeInternal, errors.New("the manager made a mistake; its log says more"))
 		}),
 	}
+	merged := func(ctx context.Context) (context.Context, func()) { return merge(ctx, waits) }
 	mux := http.NewServeMux()
-	mux.Handle(apiv1connect.NewTaskServiceHandler(&tasks{client: s.options.Tasks, waits: func(ctx context.Context) (context.Context, func()) {
-		return merge(ctx, waits)
-	}}, options...))
-	mux.Handle(apiv1connect.NewControlServiceHandler(&control{control: s.options.Control}, options...))
+	mux.Handle(apiv1connect.NewTaskServiceHandler(&tasks{client: s.options.Tasks, waits: merged}, options...))
+	controls := &control{control: s.options.Control, waits: merged, followers: make(chan struct{}, maxFollowers)}
+	mux.Handle(apiv1connect.NewControlServiceHandler(controls, options...))
 	return s.timed(mux)
 }
 

@@ -22,7 +22,6 @@ import (
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/client/clienttest/standin"
 	"github.com/drover-jobs/drover/protocol/client/direct"
-	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 	"github.com/drover-jobs/drover/protocol/task"
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
@@ -36,13 +35,6 @@ func TestMain(m *testing.M) {
 }
 
 const within = 20 * time.Second // in which everything in these tests must have happened
-
-// status is a manager that is well.
-type status struct{}
-
-func (status) Status(context.Context) (*apiv1.StatusResponse, error) {
-	return &apiv1.StatusResponse{Manager: &apiv1.Manager{Name: "test", State: "running"}}, nil
-}
 
 // world is a Redis, a queue "misbehave" and the sockets that a server is to have.
 type world struct {
@@ -71,7 +63,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) server(quick time.Duration) *api.Server {
-	s := api.New(api.Options{Socket: w.socket, PluginSocket: w.plugin, Tasks: w.tasks, Control: status{}, Log: slog.New(slog.DiscardHandler)})
+	s := api.New(api.Options{Socket: w.socket, PluginSocket: w.plugin, Tasks: w.tasks, Control: &panel{}, Log: slog.New(slog.DiscardHandler)})
 	if quick > 0 {
 		s.Quick(quick)
 	}

@@ -101,7 +101,7 @@ func TestRaceForSocket(t *testing.T) {
 		stops := make(chan func(), 8)
 		for range 8 {
 			wg.Go(func() {
-				s := api.New(api.Options{Socket: path, Control: status{}, Log: quiet()})
+				s := api.New(api.Options{Socket: path, Control: &panel{}, Log: quiet()})
 				if s.Listen() == nil {
 					won.Add(1)
 					stops <- func() { run(t, s) }

@@ -25,9 +25,20 @@ import (
 // newStream subscribes with JSON over HTTP/1.1 and returns all that comes.
 func newStream(t *testing.T, c *http.Client, body string) string {
 	t.Helper()
+	return streamBody(t, c, apiv1connect.TaskServiceSubscribeProcedure, body)
+}
+
+// stream calls any procedure that streams.
+func stream(t *testing.T, c *http.Client, procedure string) string {
+	t.Helper()
+	return streamBody(t, c, procedure, `{}`)
+}
+
+func streamBody(t *testing.T, c *http.Client, procedure, body string) string {
+	t.Helper()
 	envelope := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body)))
 	envelope = append(envelope, body...)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://drover"+apiv1connect.TaskServiceSubscribeProcedure, bytes.NewReader(envelope))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://drover"+procedure, bytes.NewReader(envelope))
 	if err != nil {
 		t.Fatalf("make a request: %v", err)
 	}

@@ -139,20 +139,3 @@ func (s *tasks) Cancel(ctx context.Context, r *apiv1.CancelRequest) (*apiv1.Canc
 	}
 	return &apiv1.CancelResponse{State: taskv1.State(state)}, nil
 }
-
-// control serves the ControlService.
-type control struct {
-	apiv1connect.UnimplementedControlServiceHandler
-	control Control
-}
-
-var _ apiv1connect.ControlServiceHandler = (*control)(nil)
-
-// Status says how the manager is doing.
-func (c *control) Status(ctx context.Context, _ *apiv1.StatusRequest) (*apiv1.StatusResponse, error) {
-	status, err := c.control.Status(ctx)
-	if err != nil {
-		return nil, wire(ctx, err)
-	}
-	return status, nil
-}

@@ -137,7 +137,9 @@ type Manager struct {
 	// Where the broker is, without secrets.
 	Broker string `protobuf:"bytes,6,opt,name=broker,proto3" json:"broker,omitempty"`
 	// Empty while the broker answers.
-	BrokerError   string `protobuf:"bytes,7,opt,name=broker_error,json=brokerError,proto3" json:"broker_error,omitempty"`
+	BrokerError string `protobuf:"bytes,7,opt,name=broker_error,json=brokerError,proto3" json:"broker_error,omitempty"`
+	// What an operator should look into, in words, such as saved settings that are not used because they do not hold.
+	Warnings      []string `protobuf:"bytes,8,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -219,6 +221,13 @@ func (x *Manager) GetBrokerError() string {
 		return x.BrokerError
 	}
 	return ""
+}
+
+func (x *Manager) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 type Queue struct {
@@ -1104,14 +1113,17 @@ func (x *Lock) GetHolderManager() string {
 type ListTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Queue string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
-	// Waiting, held or running (all that managers have taken), failed, dead, quarantined, completed.
+	// Waiting, held (of this manager), running (all that managers have taken), failed, dead or quarantined. Tasks that have ended
+	// otherwise are not listed: of each there is a record, which is found by its ID.
 	State v1.State `protobuf:"varint,2,opt,name=state,proto3,enum=drover.task.v1.State" json:"state,omitempty"`
 	// At most this many; 0 is 100, and 1000 the most.
 	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Where to go on; from the answer before.
 	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Only dead letters that died for this; unspecified for all.
-	FaultKind     v1.FaultKind `protobuf:"varint,5,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
+	FaultKind v1.FaultKind `protobuf:"varint,5,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
+	// With the payloads; they can be large, and then a page has fewer tasks.
+	WithPayload   bool `protobuf:"varint,6,opt,name=with_payload,json=withPayload,proto3" json:"with_payload,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1181,12 +1193,20 @@ func (x *ListTasksRequest) GetFaultKind() v1.FaultKind {
 	return v1.FaultKind(0)
 }
 
+func (x *ListTasksRequest) GetWithPayload() bool {
+	if x != nil {
+		return x.WithPayload
+	}
+	return false
+}
+
 type ListTasksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Tasks []*v1.Task             `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// May be fewer than were asked for, even none, although there are more: only the token says.
+	Tasks []*v1.Task `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	// Empty when there are no more.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// How many there are in that state; -1 when unknown.
+	// How many there are in that state; -1 when unknown, as with a fault_kind, and in all pages but the first.
 	Total         int64 `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2249,8 +2269,10 @@ type Setting struct {
 	Allowed   string `protobuf:"bytes,6,opt,name=allowed,proto3" json:"allowed,omitempty"`
 	Meaning   string `protobuf:"bytes,7,opt,name=meaning,proto3" json:"meaning,omitempty"`
 	// When a change takes effect: "now", "next-task" or "next-worker".
-	Takes         string `protobuf:"bytes,8,opt,name=takes,proto3" json:"takes,omitempty"`
-	Unit          string `protobuf:"bytes,9,opt,name=unit,proto3" json:"unit,omitempty"`
+	Takes string `protobuf:"bytes,8,opt,name=takes,proto3" json:"takes,omitempty"`
+	Unit  string `protobuf:"bytes,9,opt,name=unit,proto3" json:"unit,omitempty"`
+	// What the overlay file holds; empty for nothing.
+	SavedValue    string `protobuf:"bytes,10,opt,name=saved_value,json=savedValue,proto3" json:"saved_value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2344,6 +2366,13 @@ func (x *Setting) GetTakes() string {
 func (x *Setting) GetUnit() string {
 	if x != nil {
 		return x.Unit
+	}
+	return ""
+}
+
+func (x *Setting) GetSavedValue() string {
+	if x != nil {
+		return x.SavedValue
 	}
 	return ""
 }
@@ -3184,7 +3213,8 @@ type QueueEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty for the manager.
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
-	// "paused", "resumed", "circuit-open", "circuit-closed", "decision", "settings", "lock-lost", "program-replaced", "program-refused".
+	// "paused", "resumed", "circuit-open", "circuit-closed", "decision", "settings", "lock-lost", "program-replaced", "program-refused";
+	// of the manager also "broker-away" and "broker-back", between which events of tasks are missed.
 	Event         string `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
 	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3252,7 +3282,7 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\amanager\x18\x01 \x01(\v2\x16.drover.api.v1.ManagerR\amanager\x12,\n" +
 	"\x06queues\x18\x02 \x03(\v2\x14.drover.api.v1.QueueR\x06queues\x12/\n" +
 	"\aworkers\x18\x03 \x03(\v2\x15.drover.api.v1.WorkerR\aworkers\x12/\n" +
-	"\aplugins\x18\x04 \x03(\v2\x15.drover.api.v1.PluginR\aplugins\"\xb9\x01\n" +
+	"\aplugins\x18\x04 \x03(\v2\x15.drover.api.v1.PluginR\aplugins\"\xd5\x01\n" +
 	"\aManager\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x10\n" +
@@ -3261,7 +3291,8 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"started_ms\x18\x04 \x01(\x03R\tstartedMs\x12\x14\n" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x16\n" +
 	"\x06broker\x18\x06 \x01(\tR\x06broker\x12!\n" +
-	"\fbroker_error\x18\a \x01(\tR\vbrokerError\"\xaa\x04\n" +
+	"\fbroker_error\x18\a \x01(\tR\vbrokerError\x12\x1a\n" +
+	"\bwarnings\x18\b \x03(\tR\bwarnings\"\xaa\x04\n" +
 	"\x05Queue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06plugin\x18\x02 \x01(\tR\x06plugin\x12\x14\n" +
@@ -3346,7 +3377,7 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x19\n" +
 	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\x12$\n" +
 	"\x0eholder_task_id\x18\x06 \x01(\tR\fholderTaskId\x12%\n" +
-	"\x0eholder_manager\x18\a \x01(\tR\rholderManager\"\xc4\x01\n" +
+	"\x0eholder_manager\x18\a \x01(\tR\rholderManager\"\xe7\x01\n" +
 	"\x10ListTasksRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.drover.task.v1.StateR\x05state\x12\x14\n" +
@@ -3354,7 +3385,8 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x128\n" +
 	"\n" +
-	"fault_kind\x18\x05 \x01(\x0e2\x19.drover.task.v1.FaultKindR\tfaultKind\"}\n" +
+	"fault_kind\x18\x05 \x01(\x0e2\x19.drover.task.v1.FaultKindR\tfaultKind\x12!\n" +
+	"\fwith_payload\x18\x06 \x01(\bR\vwithPayload\"}\n" +
 	"\x11ListTasksResponse\x12*\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x14.drover.task.v1.TaskR\x05tasks\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x14\n" +
@@ -3413,7 +3445,7 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\x122\n" +
 	"\bsettings\x18\x02 \x03(\v2\x16.drover.api.v1.SettingR\bsettings\x12\x1d\n" +
 	"\n" +
-	"undo_steps\x18\x03 \x01(\x05R\tundoSteps\"\xde\x01\n" +
+	"undo_steps\x18\x03 \x01(\x05R\tundoSteps\"\xff\x01\n" +
 	"\aSetting\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
@@ -3424,7 +3456,10 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\aallowed\x18\x06 \x01(\tR\aallowed\x12\x18\n" +
 	"\ameaning\x18\a \x01(\tR\ameaning\x12\x14\n" +
 	"\x05takes\x18\b \x01(\tR\x05takes\x12\x12\n" +
-	"\x04unit\x18\t \x01(\tR\x04unit\"e\n" +
+	"\x04unit\x18\t \x01(\tR\x04unit\x12\x1f\n" +
+	"\vsaved_value\x18\n" +
+	" \x01(\tR\n" +
+	"savedValue\"e\n" +
 	"\rSettingChange\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
