@@ -362,6 +362,41 @@ func (m *manager) staying(t *testing.T) []*apiv1.Worker {
 	return slices.DeleteFunc(s.GetWorkers(), func(w *apiv1.Worker) bool { return w.GetQueue() != "misbehave" || w.GetState() == "draining" })
 }
 
+// A queue explains what limits it, and what was decided lately.
+func TestControlExplain(t *testing.T) {
+	t.Parallel()
+	r := testenv.StartRedis(t, testenv.RedisOptions{})
+	m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "", "max_workers: 1, buffer: 2").start()
+	c, control := m.connect(t), m.control(t)
+	for i := range 5 {
+		submitTo(t, c, map[string]any{"do": "sleep", "ms": 20000, "value": i})
+	}
+	eventually(t, "two are held", func() error {
+		if n := m.queue(t, "misbehave").GetHeld(); n != 2 {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+	e, err := control.Explain(t.Context(), &apiv1.ExplainRequest{Queue: "misbehave"})
+	limits := strings.Join(e.GetLimits(), "\n")
+	if err != nil || !strings.Contains(limits, "max_workers is 1") || !strings.Contains(limits, "buffer:") || e.GetNow().GetWaiting() != 2 || e.GetNow().GetReady() != 1 ||
+		len(e.GetBefore()) == 0 || e.GetBefore()[0].GetStart() != 1 || e.GetBefore()[0].GetReason() == "" {
+		t.Errorf("%v, %v", e, err)
+	}
+	if _, err := control.Pause(t.Context(), &apiv1.PauseRequest{Queue: "misbehave"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the pause is a limit", func() error {
+		e, err := control.Explain(t.Context(), &apiv1.ExplainRequest{Queue: "misbehave"})
+		if err == nil && !strings.HasPrefix(strings.Join(e.GetLimits(), "\n"), "paused: ") {
+			err = fmt.Errorf("%v", e.GetLimits())
+		}
+		return err
+	})
+	_, err = control.Explain(t.Context(), &apiv1.ExplainRequest{Queue: "none"})
+	codeIs(t, "no such queue", err, connect.CodeNotFound)
+}
+
 // Reload reads the file again, as SIGHUP does, says what follows and what only a restart can change; a file that is not sound changes
 // nothing. Live changes stay.
 func TestControlReload(t *testing.T) {
@@ -423,6 +458,7 @@ func TestControlWatch(t *testing.T) {
 	all, other := watch(&apiv1.WatchRequest{}), watch(&apiv1.WatchRequest{Queue: "noop"})
 	id := submitTo(t, c, map[string]any{"do": "return", "value": 1})
 	all("worker misbehave started")
+	all("queue misbehave decision: 1 start: 1 jobs do not fit 0 processes with 0 slots")
 	all("task " + id.String() + " completed")
 	if _, err := control.ChangeSettings(t.Context(), &apiv1.ChangeSettingsRequest{Changes: []*apiv1.SettingChange{{Queue: "misbehave", Name: "buffer", Value: "3"}}}); err != nil {
 		t.Fatal(err)

@@ -108,6 +108,7 @@ func (o *Orchestrator) noteQueues(ctx context.Context) {
 	ticker := time.NewTicker(queueLookEvery)
 	defer ticker.Stop()
 	var seen map[string]queueSight // nil while nobody watched
+	unwatched := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -115,13 +116,16 @@ func (o *Orchestrator) noteQueues(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if !o.news.Watched() {
-			seen = nil
+			seen, unwatched = nil, time.Now()
 			continue
 		}
 		now := make(map[string]queueSight, len(o.pools))
 		for name, p := range o.pools {
 			before, known := seen[name]
-			now[name] = o.noteQueueOnce(name, p, before, known)
+			if !known { // somebody has just begun to watch
+				before = queueSight{decided: unwatched, open: p.Stats().CircuitOpen}
+			}
+			now[name] = o.noteQueueOnce(name, p, before)
 		}
 		seen = now
 	}
@@ -133,15 +137,12 @@ type queueSight struct {
 	decided time.Time
 }
 
-// noteQueueOnce tells what has changed since a queue was seen last, if it was.
-func (o *Orchestrator) noteQueueOnce(name string, p *pool.Pool, before queueSight, known bool) queueSight {
+// noteQueueOnce tells what has changed since a queue was seen last.
+func (o *Orchestrator) noteQueueOnce(name string, p *pool.Pool, before queueSight) queueSight {
 	stats, decisions := p.Stats(), p.Explain().Before // the latest first
 	now := queueSight{open: stats.CircuitOpen, decided: before.decided}
-	if len(decisions) > 0 {
+	if len(decisions) > 0 && decisions[0].At.After(now.decided) {
 		now.decided = decisions[0].At
-	}
-	if !known {
-		return now
 	}
 	for _, d := range slices.Backward(decisions) {
 		if d.At.After(before.decided) {

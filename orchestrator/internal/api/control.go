@@ -203,11 +203,11 @@ func follow[M any](ctx context.Context, c *control, stream *connect.ServerStream
 	waiting, done := c.waits(ctx)
 	defer done()
 	for message, err := range source(waiting) {
-		p.beforeSend()
 		if err != nil {
+			p.beforeSend()
 			return wire(waiting, err)
 		}
-		if err := stream.Send(message); err != nil {
+		if err := send(p, stream, message); err != nil {
 			return err
 		}
 	}

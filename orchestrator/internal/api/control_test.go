@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -279,4 +280,23 @@ func TestFollowersAreBounded(t *testing.T) {
 	cancel()
 	eventually(t, "there is room again", func() bool { return p.watched.Load() == api.MaxFollowers-1 })
 	stop()
+}
+
+// A stream on which nothing happens for longer than a caller may take to read stays open, over HTTP/2 as well.
+func TestSilentStreams(t *testing.T) {
+	t.Parallel()
+	const quick = 50 * time.Millisecond
+	w := newWorld(t)
+	server := api.New(api.Options{Socket: w.socket, Tasks: w.tasks, Control: &panel{stream: 1}, Log: quiet()})
+	server.Quick(quick)
+	serve(t, server)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*quick)
+	defer cancel()
+	s, err := control(t, w.socket).Watch(ctx, &apiv1.WatchRequest{})
+	if err != nil || !s.Receive() {
+		t.Fatalf("%v, %v", err, s.Err())
+	}
+	if s.Receive() || connect.CodeOf(s.Err()) != connect.CodeDeadlineExceeded {
+		t.Errorf("it ended with %v, not with the caller's deadline", s.Err())
+	}
 }

@@ -109,8 +109,7 @@ func (s *tasks) Subscribe(ctx context.Context, r *apiv1.SubscribeRequest, stream
 	p := paceOf(ctx)
 	waiting, done := s.waits(ctx)
 	defer done()
-	p.beforeSend()
-	if err := stream.Send(nil); err != nil { // the head alone: the caller knows that it is being served
+	if err := send(p, stream, nil); err != nil { // the head alone: the caller knows that it is being served
 		return err
 	}
 	for update, err := range s.client.Subscribe(waiting, ids, options...) {
@@ -118,8 +117,7 @@ func (s *tasks) Subscribe(ctx context.Context, r *apiv1.SubscribeRequest, stream
 			p.beforeSend()
 			return wire(waiting, err)
 		}
-		p.beforeSend()
-		if err := stream.Send(message(update)); err != nil {
+		if err := send(p, stream, message(update)); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	"connectrpc.com/connect"
 )
 
 // pace sets the deadlines of one call on its connection. A server's own time-outs would hold for the whole call, and a
@@ -33,6 +35,17 @@ func paceOf(ctx context.Context) *pace {
 		return p
 	}
 	return &pace{}
+}
+
+// send sends one message of a stream, or its head alone. The deadline goes when it is sent: HTTP/2 would end a stream that is
+// silent for longer.
+func send[M any](p *pace, stream *connect.ServerStream[M], message *M) error {
+	p.beforeSend()
+	err := stream.Send(message)
+	if p.conn != nil && err == nil {
+		_ = p.conn.SetWriteDeadline(time.Time{}) // see timed
+	}
+	return err
 }
 
 // beforeSend gives the caller the time to read what is about to be sent; one that does not is cut off.
