@@ -207,6 +207,16 @@ func (ps *programs) try(ctx context.Context, plugin string, f *programFile) {
 		}
 	}
 	ps.o.log.Info("the program of a plugin has changed, and its workers are replaced", "plugin", plugin, "program", f.path, "sha256", v.Sum, "version", m.GetVersion(), "workers", workers)
+	ps.tell(plugin, "program-replaced", fmt.Sprintf("%s, version %s: %d workers are replaced", f.path, m.GetVersion(), workers))
+}
+
+// tell tells those who watch the plugin's queues.
+func (ps *programs) tell(plugin, event, text string) {
+	for name := range ps.o.pools {
+		if ps.o.config.Queues[name].Plugin == plugin {
+			ps.o.noteQueue(name, event, text)
+		}
+	}
 }
 
 // refuse says why a changed program is not used.
@@ -217,6 +227,7 @@ func (ps *programs) refuse(plugin string, f *programFile, err error) {
 	f.mu.Unlock()
 	ps.o.log.Error("the changed program of a plugin is not used; it is tried again when it changes, or when a queue of it is resumed",
 		"plugin", plugin, "program", f.path, "error", err)
+	ps.tell(plugin, "program-refused", f.path+": "+err.Error())
 }
 
 // accept takes down that a version is the current one.
