@@ -36,7 +36,7 @@ func (c *control) Resume(ctx context.Context, r *apiv1.ResumeRequest) (*apiv1.Re
 		return nil, err
 	}
 	c.o.gates[queue].closed.Store(false)
-	c.o.programs.retry(c.o.config.Queues[queue].Plugin)
+	c.o.pools[queue].Resume()
 	c.o.intake.Kick()
 	if err := c.ledger.Resume(ctx, queue); err != nil {
 		return nil, fmt.Errorf("queue %s takes tasks again as far as this manager is concerned, but whether it is paused for all managers cannot be changed: %w", queue, err)
