@@ -23,6 +23,7 @@ type Config struct {
 	Manager ManagerConfig
 	Redis   RedisConfig
 	Locks   LocksConfig
+	API     APIConfig
 	Plugins map[string]PluginConfig
 	Queues  map[string]QueueConfig
 
@@ -69,6 +70,24 @@ type LocksConfig struct {
 	Memcached []string
 	// Timeout bounds one call to memcached; half a second when nothing is written.
 	Timeout time.Duration
+}
+
+// APIConfig is the API over the network; nothing written is none. The sockets are there in any case.
+type APIConfig struct {
+	// Listen is HOST:PORT.
+	Listen string
+	// Certificate and Key are PEM files for TLS; they are read again when they have changed.
+	Certificate, Key string
+	// Tokens are who may call, by name.
+	Tokens map[string]TokenConfig
+}
+
+// TokenConfig is one bearer token.
+type TokenConfig struct {
+	// Role is what may be done with it: "submit", "observe" or "operate".
+	Role string
+	// File holds the token: at least 20 characters in one line, readable by the manager alone.
+	File string
 }
 
 // PluginConfig is one worker program.

@@ -24,6 +24,7 @@ func (d *decoder) decode(data []byte) *Config {
 		"manager": func(path string, n *yaml.Node) { d.manager(path, n, &c.Manager) },
 		"redis":   func(path string, n *yaml.Node) { d.redis(path, n, &c.Redis) },
 		"locks":   func(path string, n *yaml.Node) { d.locks(path, n, &c.Locks) },
+		"api":     func(path string, n *yaml.Node) { d.api(path, n, &c.API) },
 		"plugins": func(path string, n *yaml.Node) {
 			for _, e := range d.entries(path, n) {
 				c.Plugins[e.key] = d.plugin(e.path, e.value)

@@ -64,7 +64,7 @@ func TestProductionFile(t *testing.T) {
 	}
 	for _, key := range []string{
 		"name", "state_dir", "socket", "plugin_socket", "log", "format", "level", "embedded", "address", "username", "password_file",
-		"command", "env", "options", "plugin", "locks", "memcached", "timeout", "sha256", "user", "limits", "open_files", "processes", "file_size", "cpu", "core",
+		"command", "env", "options", "plugin", "locks", "memcached", "timeout", "sha256", "user", "limits", "open_files", "processes", "file_size", "cpu", "core", "api", "listen", "certificate", "key", "tokens", "role", "file",
 	} {
 		if !slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
 			return strings.HasPrefix(strings.TrimLeft(line, " #"), key+":")

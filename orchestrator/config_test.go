@@ -115,7 +115,7 @@ func TestParseRefuses(t *testing.T) {
 		{"unknown setting", head + "queues:\n  a:\n    plugin: p\n    max-worker: 3", []string{
 			`f:6: queues.a.max-worker: is not a known key; did you mean max_workers?; allowed: buffer, `,
 		}},
-		{"unknown section", head + "queue: {}", []string{`f:3: queue: is not a known key; did you mean queues?; allowed: locks, manager, plugins, queues, redis`}},
+		{"unknown section", head + "queue: {}", []string{`f:3: queue: is not a known key; did you mean queues?; allowed: api, locks, manager, plugins, queues, redis`}},
 		{"unknown key hides its value", "redis: {embedded: true, passwrd: hunter2}", []string{`f:1: redis.passwrd: is not a known key; did you mean password`}},
 		{"password", "redis:\n  address: redis://h:1\n  password: hunter2", []string{`f:3: redis.password: does not belong into this file; `}},
 		{"address with password", "redis:\n  address: redis://u:hunter2@h:1", []string{`f:2: redis.address: holds a user or password; `}},
@@ -162,6 +162,13 @@ func TestParseRefuses(t *testing.T) {
 			`f:4: locks.memcached[0]: "nohost" is not the address of a server; allowed: HOST:PORT`, `f:4: locks.memcached[1]: "h:0" is not the address`,
 			`f:5: locks.timeout: "1m" is out of range; allowed: 10ms to 2s`, `f:6: locks.tmeout: is not a known key; did you mean timeout?`,
 		}},
+		{"api", head + "api:\n  listen: nowhere\n  key: k\n  tokens:\n    a: {role: king, file: f, token: hunter2}\n    B: {role: submit}", []string{
+			`f:3: api.certificate: is missing; the API is on the network with TLS only`, `f:4: api.listen: "nowhere" is not an address to listen on; allowed: HOST:PORT`,
+			`f:7: api.tokens.a.role: "king" is not a role; allowed: one of observe, operate, submit`, `f:7: api.tokens.a.token: does not belong into this file`,
+			`f:8: api.tokens.B: "B" is not a valid name`,
+		}},
+		{"api without an address", head + "api: {key: k}", []string{`f:3: api.listen: is missing, so the API is not on the network`}},
+		{"api without tokens", head + "api: {listen: 'h:1', key: k, certificate: c}", []string{`f:3: api.tokens: has none, so nobody could call`}},
 		{"program", "redis: {embedded: true}\nplugins:\n  p:\n    command: [./p]\n    sha256: abc\n    user: a b\n    limits: {open_files: 0, cpu: 1500ms, core: x}", []string{
 			`f:5: plugins.p.sha256: "abc" is not a SHA-256`, `f:6: plugins.p.user: "a b" is not a user`, `f:7: plugins.p.limits.core: "x" `, `f:7: plugins.p.limits.cpu: "1.5s" is not a number of whole seconds`,
 			`f:7: plugins.p.limits.open_files: "0" is not a whole number above 0`,

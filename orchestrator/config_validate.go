@@ -30,6 +30,7 @@ func (c *Config) check() []ConfigProblem {
 	k.manager()
 	k.redis()
 	k.locks()
+	k.api()
 	for _, name := range sortedKeys(c.Plugins) {
 		k.plugin(name, c.Plugins[name])
 	}

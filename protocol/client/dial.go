@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -23,11 +24,25 @@ const (
 	pingTimeout = 15 * time.Second
 )
 
+// DialOption changes how a manager is spoken to.
+type DialOption func(*dialing)
+
+type dialing struct {
+	token string
+	tls   *tls.Config
+}
+
+// WithToken sends a bearer token with every call. It takes an address with https.
+func WithToken(token string) DialOption { return func(d *dialing) { d.token = token } }
+
+// WithTLS says whose certificates are believed, and everything else about TLS; without it those that the system believes.
+func WithTLS(config *tls.Config) DialOption { return func(d *dialing) { d.tls = config } }
+
 // Dial returns a client for the API of the manager at an address: "unix:/run/drover.sock", "unix:var/drover.sock"
-// relative to the working directory, or "http://127.0.0.1:7171". It connects when it is first used; the error says what
-// is wrong with the address. A subscription outlives a restart of the manager.
-func Dial(address string) (Client, error) {
-	l, err := newLink(address)
+// relative to the working directory, or "https://jobs.example.org:7171" with a token. It connects when it is first used; the
+// error says what is wrong with the address. A subscription outlives a restart of the manager.
+func Dial(address string, options ...DialOption) (Client, error) {
+	l, err := newLink(address, options)
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +61,8 @@ type ControlClient struct {
 
 // Control returns a client for the control service of the manager at an address, as Dial does. Its errors are those of
 // connect; Explain turns them into the errors of this package.
-func Control(address string) (*ControlClient, error) {
-	l, err := newLink(address)
+func Control(address string, options ...DialOption) (*ControlClient, error) {
+	l, err := newLink(address, options)
 	if err != nil {
 		return nil, err
 	}
@@ -92,17 +107,27 @@ type dialError struct{ err error }
 func (e *dialError) Error() string { return e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-func newLink(address string) (*link, error) {
+func newLink(address string, options []DialOption) (*link, error) {
+	var how dialing
+	for _, option := range options {
+		option(&how)
+	}
 	network, target, base, err := parseAddress(address)
 	if err != nil {
 		return nil, err
+	}
+	if how.token != "" && !strings.HasPrefix(base, "https:") {
+		return nil, fmt.Errorf("a token is sent over TLS only: write https://host:port instead of %q", address)
 	}
 	l := &link{base: base, conns: map[*linkConn]struct{}{}}
 	dialer := net.Dialer{Timeout: dialTimeout}
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
-	l.http = &http.Client{Transport: &http.Transport{
+	protocols.SetHTTP2(true)
+	transport := &http.Transport{
 		Protocols:          protocols,
+		TLSClientConfig:    how.tls,
+		Proxy:              nil, // a manager is reached straight
 		HTTP2:              &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		DisableCompression: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -112,9 +137,29 @@ func newLink(address string) (*link, error) {
 			}
 			return l.keep(conn)
 		},
-	}}
+	}
+	l.http = &http.Client{Transport: transport}
+	if how.token != "" {
+		l.http.Transport = &bearer{token: how.token, next: transport}
+	}
 	return l, nil
 }
+
+// bearer sends a token with every request.
+type bearer struct {
+	token string
+	next  *http.Transport
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+b.token)
+	return b.next.RoundTrip(r)
+}
+
+// CloseIdleConnections lets http.Client do so.
+func (b *bearer) CloseIdleConnections() { b.next.CloseIdleConnections() }
 
 // keep remembers a new connection.
 func (l *link) keep(conn net.Conn) (net.Conn, error) {
@@ -154,8 +199,8 @@ func parseAddress(address string) (network, target, base string, err error) {
 		return "unix", path, "http://drover", nil
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "http" || u.Port() == "" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" {
-		return "", "", "", fmt.Errorf("%q is not the address of a manager: write unix:/path/to/drover.sock or http://127.0.0.1:port", address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" {
+		return "", "", "", fmt.Errorf("%q is not the address of a manager: write unix:/path/to/drover.sock or https://host:port", address)
 	}
-	return "tcp", u.Host, "http://" + u.Host, nil
+	return "tcp", u.Host, u.Scheme + "://" + u.Host, nil
 }

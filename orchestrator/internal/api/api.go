@@ -1,5 +1,5 @@
 // Package api is the stage that answers applications, plugins and the console: the services of drover/api/v1 over HTTP
-// (gRPC, gRPC-Web, connect and plain JSON) on two Unix sockets.
+// (gRPC, gRPC-Web, connect and plain JSON) on Unix sockets, and on the network with TLS and tokens.
 //
 // It owns the sockets, from before anybody else may touch them to the removal of their files, who may call what on which
 // of them, and the limits of what a caller may send and how long it may take. It does not own tasks: it asks a client of
@@ -28,9 +28,11 @@ type Options struct {
 	// Socket is the path of the socket with full rights; PluginSocket that of the one on which tasks may be submitted
 	// and followed, nothing else. Empty opens none.
 	Socket, PluginSocket string
-	Tasks                client.Client
-	Control              Control
-	Log                  *slog.Logger
+	// Remote is how the API is reached over the network; nil for not at all.
+	Remote  *Remote
+	Tasks   client.Client
+	Control Control
+	Log     *slog.Logger
 }
 
 // limits bound what a caller may cost.
@@ -60,6 +62,7 @@ type Server struct {
 	full    *socket
 	plugin  *socket
 	lent    []*socket      // see Lend
+	remote  net.Listener   // nil for none
 	served  bool           // Run has begun; it closes the sockets
 	calls   sync.WaitGroup // handlers that run
 }
@@ -82,6 +85,25 @@ func (s *Server) Listen() error {
 		s.plugin = plugin
 	}
 	s.full = full
+	if s.options.Remote == nil {
+		return nil
+	}
+	remote, err := listenRemote(s.options.Remote, s.options.Log)
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	s.remote = remote
+	return nil
+}
+
+// closeRemote closes the network's socket. Closing it again is no error.
+func (s *Server) closeRemote() error {
+	if s.remote == nil {
+		return nil
+	}
+	if err := s.remote.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return fmt.Errorf("close the API's address: %w", err)
+	}
 	return nil
 }
 
@@ -98,7 +120,7 @@ func (s *Server) Close() error {
 	for _, lent := range s.lent {
 		err = errors.Join(err, lent.close())
 	}
-	return err
+	return errors.Join(err, s.closeRemote())
 }
 
 // Run serves what Listen opened until ctx ends. The error is nil after a clean end.
@@ -114,23 +136,16 @@ func (s *Server) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { endWaits(errStopping) })
 	defer stop()
 
-	sockets := []*socket{s.full}
-	servers := []*http.Server{s.server(all, s.handler(waits, everything))}
-	others := s.lent
-	if s.plugin != nil {
-		others = append([]*socket{s.plugin}, others...)
-	}
-	for _, other := range others {
-		sockets = append(sockets, other)
-		servers = append(servers, s.server(all, s.handler(waits, tasksOnly(s.options.Socket))))
-	}
+	doors := s.doors(waits)
+	servers := make([]*http.Server, len(doors))
 	var serving sync.WaitGroup
-	failed := make(chan error, len(servers))
-	for i, server := range servers {
-		s.options.Log.Info("the API is served", "socket", sockets[i].path)
+	failed := make(chan error, len(doors))
+	for i, d := range doors {
+		servers[i] = s.server(all, d.handler)
+		s.options.Log.Info("the API is served", "at", d.where)
 		serving.Go(func() {
-			if err := server.Serve(sockets[i].listener); !errors.Is(err, http.ErrServerClosed) {
-				failed <- fmt.Errorf("serve the API on %s: %w", sockets[i].path, err)
+			if err := servers[i].Serve(d.listener); !errors.Is(err, http.ErrServerClosed) {
+				failed <- fmt.Errorf("serve the API on %s: %w", d.where, err)
 			}
 		})
 	}
@@ -144,11 +159,37 @@ func (s *Server) Run(ctx context.Context) error {
 	endAll()
 	serving.Wait()
 	s.calls.Wait()
-	for _, socket := range sockets {
-		err = errors.Join(err, socket.close())
+	for _, d := range doors {
+		err = errors.Join(err, d.close())
 	}
 	s.options.Log.Info("the API has ended")
 	return err
+}
+
+// door is one way in, and what may be done there.
+type door struct {
+	where    string
+	listener net.Listener
+	handler  http.Handler
+	close    func() error
+}
+
+// doors are all that were opened.
+func (s *Server) doors(waits context.Context) []door {
+	doors := []door{{where: s.full.path, listener: s.full.listener, handler: s.handler(waits, everything), close: s.full.close}}
+	workers := s.lent
+	if s.plugin != nil {
+		workers = append([]*socket{s.plugin}, workers...)
+	}
+	for _, w := range workers {
+		doors = append(doors, door{where: w.path, listener: w.listener, handler: s.handler(waits, tasksOnly(s.options.Socket)), close: w.close})
+	}
+	if s.remote != nil {
+		doors = append(doors, door{
+			where: "https://" + s.remote.Addr().String(), listener: s.remote, handler: s.doorman(s.handler(waits, everything)), close: s.closeRemote,
+		})
+	}
+	return doors
 }
 
 // finish gives the calls in progress a moment, then closes their connections. The moment is short: a stop of the manager has a
@@ -172,6 +213,7 @@ func (s *Server) finish(servers []*http.Server) {
 func (s *Server) server(ctx context.Context, handler http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	return &http.Server{
 		Handler:           handler,

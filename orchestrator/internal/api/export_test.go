@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"crypto/tls"
+	"log/slog"
 	"net/http"
 	"time"
 )
@@ -23,3 +25,15 @@ const (
 
 // MaxFollowers is how many streams of the ControlService there may be.
 const MaxFollowers = maxFollowers
+
+// LoadKeyPair returns what shows the certificate, which looks at the files each time.
+func LoadKeyPair(certificate, key string, log *slog.Logger) (func() (*tls.Certificate, error), error) {
+	p := &keyPair{certificate: certificate, key: key, log: log}
+	if err := p.load(); err != nil {
+		return nil, err
+	}
+	return func() (*tls.Certificate, error) {
+		p.looked = time.Time{}
+		return p.get(nil)
+	}, nil
+}

@@ -36,7 +36,7 @@ func everything(string) error { return nil }
 func tasksOnly(fullSocket string) rights {
 	return func(procedure string) error {
 		switch procedure {
-		case apiv1connect.TaskServiceSubmitProcedure, apiv1connect.TaskServiceGetProcedure,
+		case apiv1connect.TaskServiceSubmitProcedure, apiv1connect.TaskServiceSubmitBatchProcedure, apiv1connect.TaskServiceGetProcedure,
 			apiv1connect.TaskServiceWaitProcedure, apiv1connect.TaskServiceSubscribeProcedure:
 			return nil
 		default:

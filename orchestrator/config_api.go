@@ -1,0 +1,106 @@
+package orchestrator
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/api"
+)
+
+// minToken is the shortest token that is taken, in bytes: one that cannot be guessed.
+const minToken = 20
+
+// api reads how the API is reached over the network.
+func (d *decoder) api(path string, n *yaml.Node, a *APIConfig) {
+	a.Tokens = map[string]TokenConfig{}
+	d.section(path, n, map[string]reader{
+		"listen":      d.into(&a.Listen, "HOST:PORT"),
+		"certificate": d.into(&a.Certificate, "a path"),
+		"key":         d.into(&a.Key, "a path"),
+		"tokens": func(path string, n *yaml.Node) {
+			for _, e := range d.entries(path, n) {
+				var t TokenConfig
+				d.section(e.path, e.value, map[string]reader{
+					"role": d.into(&t.Role, rolesAllowed),
+					"file": d.into(&t.File, "a path"),
+					"token": func(path string, n *yaml.Node) {
+						d.add(n, ConfigProblem{Path: path, Reason: "does not belong into this file; write it into a file that only the manager can read, and name that with file"})
+					},
+				})
+				a.Tokens[e.key] = t
+			}
+		},
+	})
+}
+
+const rolesAllowed = "one of observe, operate, submit"
+
+// api checks how the API is reached over the network: with TLS and tokens, or not at all.
+func (k *checker) api() {
+	a := k.c.API
+	if a.Listen == "" {
+		if a.Certificate != "" || a.Key != "" || len(a.Tokens) > 0 {
+			k.add("api.listen", "", "is missing, so the API is not on the network", "HOST:PORT, or no section api at all")
+		}
+		return
+	}
+	host, port, err := net.SplitHostPort(a.Listen)
+	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
+		k.add("api.listen", a.Listen, "is not an address to listen on", "HOST:PORT, such as 0.0.0.0:7171")
+	}
+	for key, path := range map[string]string{"certificate": a.Certificate, "key": a.Key} {
+		if path == "" {
+			k.add("api."+key, "", "is missing; the API is on the network with TLS only", "a PEM file")
+		}
+	}
+	if len(a.Tokens) == 0 {
+		k.add("api.tokens", "", "has none, so nobody could call", "NAME: {role: operate, file: PATH}")
+	}
+	for _, name := range sortedKeys(a.Tokens) {
+		at, t := join("api.tokens", name), a.Tokens[name]
+		k.name(at, name)
+		if _, err := api.ParseRole(t.Role); err != nil {
+			k.add(join(at, "role"), t.Role, "is not a role", rolesAllowed)
+		}
+		if t.File == "" {
+			k.add(join(at, "file"), "", "is missing", "a path")
+		}
+	}
+}
+
+// remote reads the tokens. Their files are no part of the configuration that is checked before anything starts.
+func (a APIConfig) remote() (*api.Remote, error) {
+	if a.Listen == "" {
+		return nil, nil
+	}
+	r := &api.Remote{Address: a.Listen, Certificate: a.Certificate, Key: a.Key}
+	for _, name := range sortedKeys(a.Tokens) {
+		role, err := api.ParseRole(a.Tokens[name].Role)
+		if err != nil {
+			return nil, err
+		}
+		secret, err := readToken(a.Tokens[name].File)
+		if err != nil {
+			return nil, fmt.Errorf("read api.tokens.%s.file %s: %w", name, a.Tokens[name].File, err)
+		}
+		r.Tokens = append(r.Tokens, api.NewToken(name, role, secret))
+	}
+	return r, nil
+}
+
+func readToken(path string) (string, error) {
+	f, err := os.Open(path) //nolint:gosec // the operator's own configuration
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	secret, err := readSecret(f)
+	if err == nil && len(secret) < minToken {
+		err = fmt.Errorf("it is shorter than %d characters and could be guessed; make one with: openssl rand -hex 32", minToken)
+	}
+	return secret, err
+}
