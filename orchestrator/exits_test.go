@@ -37,6 +37,7 @@ func endings() map[job.ExitReason]ending {
 		job.ExitPanic:         {settings: "max_failures: 1", task: `{"do": "panic"}`},
 		job.ExitFailedStart:   {plugin: "broken"},
 		job.ExitScaleDown:     {settings: "min_workers: 2, max_workers: 2", file: "min_workers: 1, max_workers: 1"},
+		job.ExitOperator:      {settings: "min_workers: 1"},
 		job.ExitReload:        {settings: "min_workers: 1"},
 		job.ExitLeft:          {settings: "min_workers: 1", signal: syscall.SIGTERM},
 		job.ExitStop:          {settings: "min_workers: 1"},
@@ -73,6 +74,11 @@ func TestEveryReasonOfAnEnd(t *testing.T) {
 			}
 		}
 	}
+	m.workerOf(t, string(job.ExitOperator))
+	killed := m.workers(t, string(job.ExitOperator))[0].GetId()
+	if _, err := m.control(t).Kill(t.Context(), &apiv1.KillRequest{Worker: killed}); err != nil {
+		t.Fatal(err)
+	}
 	m.workerOf(t, string(job.ExitScaleDown))
 	m.rewrite(m.endingsConfig(r.URL(), true))
 	m.signal(syscall.SIGHUP)
@@ -87,6 +93,14 @@ func TestEveryReasonOfAnEnd(t *testing.T) {
 	}
 	m.signal(syscall.SIGUSR2)
 	eventually(t, "a reload is told", m.wroteLine("ended: reload,", "queue=reload"))
+	for reason := range endings() {
+		if reason == job.ExitStop {
+			continue
+		}
+		if exits := m.queue(t, string(reason)).GetExits(); exits[string(reason)] == 0 {
+			t.Errorf("the status of queue %s counts %v", reason, exits)
+		}
+	}
 	m.workerOf(t, string(job.ExitStop))
 	m.stop()
 	if err := m.wroteLine("ended: stop,", "queue=stop")(); err != nil {

@@ -86,6 +86,16 @@ func TestBadProgramIsRefused(t *testing.T) {
 	if err != nil || ended.State != task.Completed {
 		t.Errorf("with the program from the copy: %+v, %v", ended, err)
 	}
+	refusals := strings.Count(m.output.String(), "the changed program of a plugin is not used")
+	if _, err := m.control(t).Resume(t.Context(), &apiv1.ResumeRequest{Queue: "misbehave"}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a resume has it tried again", func() error {
+		if n := strings.Count(m.output.String(), "the changed program of a plugin is not used"); n <= refusals {
+			return fmt.Errorf("it was refused %d times", n)
+		}
+		return nil
+	})
 	fresh := variant(t, "3")
 	swap(t, path, fresh, 0o755)
 	eventually(t, "the repaired one is taken", func() error {
