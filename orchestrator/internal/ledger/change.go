@@ -121,7 +121,7 @@ func (l *Ledger) see(ctx context.Context, queue string, keys []string) ([]sighti
 	names := task.KeysOf(queue)
 	hashes := make([]*redis.SliceCmd, len(keys))
 	records := make([]*redis.StringCmd, len(keys))
-	_, err := ask(ctx, func(ctx context.Context) ([]redis.Cmder, error) {
+	_, err := ask(ctx, l, func(ctx context.Context) ([]redis.Cmder, error) {
 		return l.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			for i, key := range keys {
 				hashes[i] = pipe.HMGet(ctx, names.Task(key), "msg", "state", "pending_since", task.FieldFailures, task.FieldKills,
@@ -179,7 +179,7 @@ func (l *Ledger) run(ctx context.Context, script *redis.Script, keys []string, a
 	if len(sent) == 0 {
 		return changes, nil
 	}
-	results, err := ask(ctx, func(ctx context.Context) ([]int64, error) {
+	results, err := ask(ctx, l, func(ctx context.Context) ([]int64, error) {
 		return script.Run(ctx, l.Redis, keys, args...).Int64Slice()
 	})
 	if err != nil {

@@ -281,6 +281,7 @@ func TestAway(t *testing.T) {
 			t.Skip("the embedded Redis cannot freeze without its manager")
 		}
 		ids := r.submit(1)
+		r.ledger = ledger.New(r.ledger.Deps)
 		r.server.Freeze()
 		defer r.server.Thaw()
 		for name, call := range map[string]func() error{

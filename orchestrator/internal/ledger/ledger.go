@@ -57,26 +57,27 @@ type Deps struct {
 type Ledger struct {
 	Deps
 	look, ends, retry, drop *redis.Script
+	timeout                 time.Duration // of one call to Redis
 }
 
 // New returns a ledger.
 func New(d Deps) *Ledger {
 	return &Ledger{
-		Deps: d, look: redis.NewScript(lookSource), ends: redis.NewScript(endsSource),
+		Deps: d, timeout: callTimeout, look: redis.NewScript(lookSource), ends: redis.NewScript(endsSource),
 		retry: redis.NewScript(retrySource), drop: redis.NewScript(dropSource),
 	}
 }
 
 // Exists reports whether any client or manager has ever named the queue in Redis.
 func (l *Ledger) Exists(ctx context.Context, queue string) (bool, error) {
-	return ask(ctx, func(ctx context.Context) (bool, error) {
+	return ask(ctx, l, func(ctx context.Context) (bool, error) {
 		return l.Redis.SIsMember(ctx, task.AsynqQueuesKey, queue).Result()
 	})
 }
 
 // Pause keeps all managers, and asynq's own servers, from taking tasks of the queue.
 func (l *Ledger) Pause(ctx context.Context, queue string) error {
-	_, err := ask(ctx, func(ctx context.Context) (string, error) {
+	_, err := ask(ctx, l, func(ctx context.Context) (string, error) {
 		return l.Redis.SetArgs(ctx, task.KeysOf(queue).Paused(), time.Now().Unix(), redis.SetArgs{Mode: "NX"}).Result()
 	})
 	return err
@@ -85,7 +86,7 @@ func (l *Ledger) Pause(ctx context.Context, queue string) error {
 // Resume lets them take tasks again, and wakes the managers.
 func (l *Ledger) Resume(ctx context.Context, queue string) error {
 	keys := task.KeysOf(queue)
-	_, err := ask(ctx, func(ctx context.Context) ([]redis.Cmder, error) {
+	_, err := ask(ctx, l, func(ctx context.Context) ([]redis.Cmder, error) {
 		return l.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 			pipe.Del(ctx, keys.Paused())
 			pipe.Publish(ctx, keys.WakeChannel(), "")
@@ -96,8 +97,8 @@ func (l *Ledger) Resume(ctx context.Context, queue string) error {
 }
 
 // ask makes one call to Redis, bounded by callTimeout. A missing key is no error.
-func ask[T any](ctx context.Context, call func(context.Context) (T, error)) (T, error) {
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+func ask[T any](ctx context.Context, l *Ledger, call func(context.Context) (T, error)) (T, error) {
+	bounded, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	value, err := call(bounded)
 	switch {
@@ -106,7 +107,7 @@ func ask[T any](ctx context.Context, call func(context.Context) (T, error)) (T, 
 	case ctx.Err() != nil:
 		return value, ctx.Err()
 	case bounded.Err() != nil:
-		return value, fmt.Errorf("%w: Redis has not answered within %s; this needs it", client.ErrUnavailable, callTimeout)
+		return value, fmt.Errorf("%w: Redis has not answered within %s; this needs it", client.ErrUnavailable, l.timeout)
 	default:
 		return value, fmt.Errorf("%w: Redis: %w", client.ErrUnavailable, err)
 	}

@@ -199,7 +199,7 @@ const sightingFields = 12
 // lookAt looks at the next tasks of a source and reports whether there are more behind them.
 func (l *Ledger) lookAt(ctx context.Context, queue string, from source, at token, n int) (seen []sighting, more bool, err error) {
 	const head = 2
-	values, err := ask(ctx, func(ctx context.Context) ([]any, error) {
+	values, err := ask(ctx, l, func(ctx context.Context) ([]any, error) {
 		return l.look.Run(ctx, l.Redis, []string{from.key}, task.KeysOf(queue).TaskPrefix(), from.how, at.after, at.score, n, lookBytes).Slice()
 	})
 	if err != nil {
@@ -229,7 +229,7 @@ func (l *Ledger) total(ctx context.Context, q Query, sources []source) (int64, e
 	case q.State == task.Held || q.Fault != fault.None:
 		return unknown, nil
 	case q.State == task.Dead || q.State == task.Quarantined:
-		counts, err := ask(ctx, func(ctx context.Context) ([]int64, error) {
+		counts, err := ask(ctx, l, func(ctx context.Context) ([]int64, error) {
 			return l.ends.Run(ctx, l.Redis, []string{keys.Archived()}, keys.TaskPrefix(), maxEnds).Int64Slice()
 		})
 		switch {
@@ -245,7 +245,7 @@ func (l *Ledger) total(ctx context.Context, q Query, sources []source) (int64, e
 	}
 	var sum int64
 	for _, s := range sources {
-		n, err := ask(ctx, func(ctx context.Context) (int64, error) {
+		n, err := ask(ctx, l, func(ctx context.Context) (int64, error) {
 			if s.how == "tail" {
 				return l.Redis.LLen(ctx, s.key).Result()
 			}

@@ -70,6 +70,7 @@ func newRig(t *testing.T, addr string) *rig {
 		t.Fatal(err)
 	}
 	r.ledger = ledger.New(ledger.Deps{Redis: r.rdb, Manager: "here", Retention: func(string) time.Duration { return time.Minute }})
+	r.ledger.Patient(20 * time.Second)
 	return r
 }
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// maxUndo is how many changes can be taken back.
-const maxUndo = 20
+// maxUndo is how many changes can be taken back. Each is a few texts, so it is far more than a person makes between two looks.
+const maxUndo = 1000
 
 // ErrNothingToUndo says that no change is left to be taken back.
 var ErrNothingToUndo = errors.New("there is no change to take back: none was made since the manager's start, or all have been taken back")
