@@ -94,7 +94,7 @@ func remote(t *testing.T, w *world, log io.Writer) (address string, roots *x509.
 	for _, role := range []api.Role{api.RoleSubmit, api.RoleObserve, api.RoleOperate} {
 		r.Tokens = append(r.Tokens, api.NewToken(string(role), role, secretOf(role)))
 	}
-	serve(t, api.New(api.Options{Socket: w.socket, Tasks: w.tasks, Control: status{}, Remote: r, Log: slog.New(slog.NewTextHandler(log, nil))}))
+	serve(t, api.New(api.Options{Socket: w.socket, Tasks: w.tasks, Control: &panel{}, Remote: r, Log: slog.New(slog.NewTextHandler(log, nil))}))
 	return "https://" + r.Address, roots
 }
 
