@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -64,7 +65,12 @@ type Changer interface {
 
 // ask asks a manager something that it answers at once. what says what for, as in "pause the queue".
 func ask[Req, Res any](ctx context.Context, what string, call func(context.Context, *Req) (*Res, error), request *Req) (*Res, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	return askWithin(ctx, answerTime, what, call, request)
+}
+
+// askWithin is ask for what may take longer.
+func askWithin[Req, Res any](ctx context.Context, patience time.Duration, what string, call func(context.Context, *Req) (*Res, error), request *Req) (*Res, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	answer, err := call(ctx, request)
 	return answer, refusal(ctx, what, err)

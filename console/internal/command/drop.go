@@ -38,7 +38,7 @@ func runDrop(ctx context.Context, env *Env, args *Args) error {
 	if err := env.confirm(ctx, args, question); err != nil {
 		return err
 	}
-	answer, err := ask(ctx, "drop the tasks", env.Control.DropTasks, &apiv1.DropTasksRequest{Tasks: selection})
+	answer, err := askWithin(ctx, moveTime, "drop the tasks", env.Control.DropTasks, &apiv1.DropTasksRequest{Tasks: selection})
 	if err != nil {
 		return aboutQueue(ctx, env, selection.GetDeadOfQueue(), err)
 	}

@@ -178,7 +178,7 @@ func TestComplete(t *testing.T) {
 		"s":             {"save", "set", "settings", "stacks", "status", "submit"},
 		"submit ":       {"feed-pull", "misbehave"},
 		"submit f":      {"feed-pull"},
-		"submit q --wa":  {"--wait"},
+		"submit q --wa": {"--wait"},
 		"workers m":     {"misbehave"},
 		"wait f":        {"feed-pull:"},
 		"wait f:1 f":    {"feed-pull:"},

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"time"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 	taskv1 "github.com/drover-jobs/drover/protocol/drover/task/v1"
@@ -12,6 +13,9 @@ import (
 )
 
 // What retry and drop share: which tasks are meant, and how the answer is told.
+
+// moveTime bounds the move of all dead letters of a queue, which may be many.
+const moveTime = 10 * time.Minute
 
 func selectionFlags(verb string) []Flag {
 	return []Flag{

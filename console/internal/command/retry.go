@@ -30,7 +30,7 @@ func runRetry(ctx context.Context, env *Env, args *Args) error {
 	if err != nil {
 		return err
 	}
-	answer, err := ask(ctx, "retry the tasks", env.Control.RetryTasks, &apiv1.RetryTasksRequest{Tasks: selection})
+	answer, err := askWithin(ctx, moveTime, "retry the tasks", env.Control.RetryTasks, &apiv1.RetryTasksRequest{Tasks: selection})
 	if err != nil {
 		return aboutQueue(ctx, env, selection.GetDeadOfQueue(), err)
 	}

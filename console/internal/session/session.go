@@ -10,47 +10,42 @@ import (
 	"github.com/drover-jobs/drover/protocol/client"
 )
 
-// Session runs commands one after the other over one connection, which it makes when it is first needed and anew when the manager
-// is to be found elsewhere. It is used by one goroutine, but for Complete and Status, which may be called from another.
+// Session runs commands one after the other. It makes a connection to each manager that is asked for when it is first needed, and
+// keeps it. It is used by one goroutine, but for Complete and Status, which may be called from another.
 type Session struct {
 	process Process
 	tree    *command.Tree
 	env     *command.Env
 	common  []string // flags given to the session, such as --json
 
-	mu   sync.Mutex
-	line *connection
+	mu    sync.Mutex
+	lines map[string]*connection // by address
 }
 
 // connection is the way to one manager.
 type connection struct {
-	address string
 	tasks   client.Client
 	control Control
 }
 
-func (c *connection) close() error {
-	if c == nil {
-		return nil
-	}
-	return errors.Join(c.tasks.Close(), c.control.Close())
-}
-
 // New returns a session that runs nothing yet. common are flags that every command of it gets.
 func New(p Process, common []string) *Session {
-	s := &Session{process: p, tree: command.New(), env: p.environment(), common: common}
+	s := &Session{process: p, tree: command.New(), env: p.environment(), common: common, lines: map[string]*connection{}}
 	s.env.JSON = command.WantsJSON(common)
 	s.env.Seen = &command.Seen{}
 	return s
 }
 
-// Close ends the connection.
+// Close ends the connections.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err := s.line.close()
-	s.line = nil
-	if err != nil {
+	var errs []error
+	for _, c := range s.lines {
+		errs = append(errs, c.tasks.Close(), c.control.Close())
+	}
+	clear(s.lines)
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close the connection to the manager: %w", err)
 	}
 	return nil
@@ -97,15 +92,16 @@ func (s *Session) connect(env *command.Env, socket string) *command.ExitError {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.line == nil || s.line.address != place.address {
+	line, made := s.lines[place.address]
+	if !made {
 		tasks, control, err := s.process.Dial(place.address)
 		if err != nil {
 			return command.NoManagerAt(place.tried, err)
 		}
-		_ = s.line.close() // it was to another manager, and nothing runs over it
-		s.line = &connection{address: place.address, tasks: tasks, control: control}
+		line = &connection{tasks: tasks, control: control}
+		s.lines[place.address] = line
 	}
-	env.Tasks, env.Control = s.line.tasks, s.line.control
+	env.Tasks, env.Control = line.tasks, line.control
 	return nil
 }
 

@@ -181,3 +181,12 @@ func TestScripts(t *testing.T) {
 		})
 	}
 }
+
+// A session speaks to each manager that is asked for over one connection, and another command's does not end it.
+func TestTwoManagers(t *testing.T) {
+	t.Parallel()
+	w := &world{files: []string{"var/drover.sock", "/a.sock"}}
+	if code := w.run("-c", "status; status --socket /a.sock; status; status --socket /a.sock"); code != 0 || !slices.Equal(w.dialled, []string{"unix:var/drover.sock", "unix:/a.sock"}) || w.closed != 4 {
+		t.Errorf("exit %d, dialled %v, closed %d times", code, w.dialled, w.closed)
+	}
+}
