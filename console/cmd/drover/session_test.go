@@ -41,17 +41,29 @@ queues: {misbehave: {plugin: misbehave, max_workers: 2, retry_backoff: 100ms, ma
 // Whole sessions with the real programs say and return what the help promises.
 func TestSessions(t *testing.T) {
 	t.Parallel()
+	runSessions(t, "sessions")
+}
+
+// So does a session that changes how the manager works, which has one for itself.
+func TestOperate(t *testing.T) {
+	t.Parallel()
+	runSessions(t, "operate")
+}
+
+// runSessions runs the scripts in a folder of testdata against one manager.
+func runSessions(t *testing.T, folder string) {
+	t.Helper()
 	programs := testenv.BuildBinaries(t, "./orchestrator/cmd/droverd", "./console/cmd/drover", "./plugins/sdk/sdktest/misbehave")
 	dir := testenv.ShortDir(t)
 	socket := startManager(t, programs[0], programs[2], dir)
 	testscript.Run(t, testscript.Params{
-		Dir: filepath.Join("testdata", "sessions"),
+		Dir: filepath.Join("testdata", folder),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", filepath.Dir(programs[1])+string(filepath.ListSeparator)+env.Getenv("PATH"))
 			env.Setenv("DROVER_SOCKET", socket)
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "until": until, "remember": remember},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"exits": exits, "until": until, "remember": remember, "grab": grab},
 	})
 }
 
@@ -98,6 +110,20 @@ func remember(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: remember NAME")
 	}
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// grab puts what a group of a pattern matched in the last output into a variable: grab NAME PATTERN
+func grab(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: grab NAME PATTERN")
+	}
+	pattern, err := regexp.Compile(args[1])
+	ts.Check(err)
+	found := pattern.FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) != 2 {
+		ts.Fatalf("%s matches nothing, or has no group", pattern)
+	}
+	ts.Setenv(args[0], found[1])
 }
 
 // startManager starts a manager that is stopped, cleanly, when the test ends, and returns its socket.
