@@ -57,7 +57,7 @@ func TestControlOutput(t *testing.T) {
 		"set-same": "set feed-pull.max_workers=8", "set-invalid": "set feed-pull.max_workers=9999", "set-invalid-json": "set feed-pull.max_workers=9999 --json",
 		"unset": "unset feed-pull.priority", "diff": "diff", "diff-json": "diff --json", "undo": "undo", "save": "save", "save-json": "save --json",
 		"reload": "reload", "reload-json": "reload --json", "doctor": "doctor", "doctor-json": "doctor --json",
-		"workers-control": "workers", "plugins-control": "plugins",
+		"status-control": "status", "workers-control": "workers", "plugins-control": "plugins",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

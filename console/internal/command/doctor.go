@@ -52,6 +52,9 @@ func runDoctor(ctx context.Context, env *Env, _ *Args) error {
 		return err
 	}
 	findings := []finding{checkSocket(env), checkManager(env, s)}
+	for _, warning := range s.GetManager().GetWarnings() {
+		findings = append(findings, finding{Check: "manager", Verdict: doubtful, Found: warning})
+	}
 	findings = append(findings, checkBroker(s))
 	findings = append(findings, checkLocks(ctx, env)...)
 	findings = append(findings, checkQueues(s)...)

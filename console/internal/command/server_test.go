@@ -86,6 +86,7 @@ func (m *manager) Status(context.Context, *apiv1.StatusRequest) (*apiv1.StatusRe
 	s.Workers[0].TaskIds, s.Workers[0].MemoryMaxBytes = []string{"feed-pull:running"}, 22<<20
 	s.Workers[1].Frozen = true
 	s.Plugins[0].Refused = "it does not start"
+	s.Manager.Warnings = []string{"saved settings are not used: \x1b[2J"}
 	return s, nil
 }
 

@@ -43,6 +43,7 @@ type settingJSON struct {
 	Meaning string `json:"meaning"`
 	Takes   string `json:"takes"`
 	Unit    string `json:"unit,omitempty"`
+	Saved   string `json:"saved_value,omitempty"`
 }
 
 type settingsJSON struct {
@@ -56,7 +57,7 @@ func settingsView(s *apiv1.SettingsResponse, settings []*apiv1.Setting) settings
 	for i, x := range settings {
 		view.Settings[i] = settingJSON{
 			Queue: x.GetQueue(), Name: x.GetName(), Value: x.GetValue(), Source: x.GetSource(), File: x.GetFileValue(), Allowed: x.GetAllowed(),
-			Meaning: x.GetMeaning(), Takes: x.GetTakes(), Unit: x.GetUnit(),
+			Meaning: x.GetMeaning(), Takes: x.GetTakes(), Unit: x.GetUnit(), Saved: x.GetSavedValue(),
 		}
 	}
 	return view
@@ -122,6 +123,9 @@ func settingFields(s *apiv1.Setting) *screen.Fields {
 	f.Add("From", s.GetSource())
 	if s.GetFileValue() != s.GetValue() {
 		f.Add("In the file", s.GetFileValue())
+	}
+	if s.GetSavedValue() != "" && s.GetSavedValue() != s.GetValue() {
+		f.Add("Saved", s.GetSavedValue())
 	}
 	f.Add("Allowed", s.GetAllowed())
 	f.Add("Takes effect", strings.ReplaceAll(s.GetTakes(), "-", " "))

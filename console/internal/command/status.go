@@ -67,6 +67,9 @@ func managerFields(env *Env, s *apiv1.StatusResponse) *screen.Fields {
 		f.Add("Broker", m.GetBroker())
 	}
 	f.Add("Workers", workersText(s.GetWorkers()))
+	for _, warning := range m.GetWarnings() {
+		f.AddPainted("Warning", warning, screen.Warn)
+	}
 	for _, p := range s.GetPlugins() {
 		if p.GetError() != "" {
 			f.AddPainted("Plugin", fmt.Sprintf("%s: %s", p.GetName(), p.GetError()), screen.Bad)

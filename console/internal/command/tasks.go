@@ -54,7 +54,8 @@ func reasonFlag(help string) Flag {
 type listing struct {
 	state task.State
 	tasks []*task.Task
-	total int64
+	total int64 // below 0 when it is not known
+	more  bool  // there are more than were asked for
 }
 
 func runTasks(ctx context.Context, env *Env, args *Args) error {
@@ -112,7 +113,9 @@ func list(ctx context.Context, env *Env, request *apiv1.ListTasksRequest, limit 
 		if err != nil {
 			return l, err
 		}
-		l.total = page.GetTotal()
+		if request.GetPageToken() == "" {
+			l.total = page.GetTotal() // later pages do not say
+		}
 		for _, p := range page.GetTasks() {
 			t, err := task.FromProto(p)
 			if err != nil {
@@ -122,7 +125,8 @@ func list(ctx context.Context, env *Env, request *apiv1.ListTasksRequest, limit 
 			l.tasks = append(l.tasks, t)
 		}
 		request.PageToken = page.GetNextPageToken()
-		if request.GetPageToken() == "" || len(l.tasks) >= limit || ctx.Err() != nil {
+		l.more = request.GetPageToken() != ""
+		if !l.more || len(l.tasks) >= limit || ctx.Err() != nil {
 			return l, ctx.Err()
 		}
 	}
@@ -147,8 +151,12 @@ func showListings(env *Env, queue string, lists []listing) error {
 			table.Add(screen.Text(t.ID.String()), screen.Cell{Text: t.State.String(), Paint: paintOf(t.State)}, screen.Text(fmt.Sprint(t.Attempts)),
 				screen.Text(whenText(env, t)), screen.Text(lastError(t)))
 		}
-		if rest := l.total - int64(len(l.tasks)); rest > 0 && len(l.tasks) > 0 {
+		switch rest := l.total - int64(len(l.tasks)); {
+		case !l.more:
+		case rest > 0:
 			more = append(more, fmt.Sprintf("%d more %s", rest, l.state))
+		default:
+			more = append(more, fmt.Sprintf("more %s", l.state))
 		}
 	}
 	if env.JSON {

@@ -20,6 +20,7 @@ type managerJSON struct {
 	Started     *time.Time `json:"started_at,omitempty"`
 	Broker      string     `json:"broker"`
 	BrokerError string     `json:"broker_error,omitempty"`
+	Warnings    []string   `json:"warnings,omitempty"`
 }
 
 // queueJSON: the counts of the broker are null while it is away.
@@ -76,7 +77,7 @@ type pluginJSON struct {
 func managerView(m *apiv1.Manager) managerJSON {
 	return managerJSON{
 		Name: m.GetName(), Version: m.GetVersion(), PID: m.GetPid(), State: m.GetState(), Started: moment(m.GetStartedMs()),
-		Broker: m.GetBroker(), BrokerError: m.GetBrokerError(),
+		Broker: m.GetBroker(), BrokerError: m.GetBrokerError(), Warnings: m.GetWarnings(),
 	}
 }
 

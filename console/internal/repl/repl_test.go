@@ -43,6 +43,7 @@ func TestPromptText(t *testing.T) {
 		"circuit":       {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Queues[0].State = "circuit-open" }), nil, "dev!> "},
 		"paused":        {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Queues[0].State = "paused" }), nil, "dev> "},
 		"dead letters":  {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Queues[1].Dead = 2 }), nil, "dev!> "},
+		"warning":       {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Manager.Warnings = []string{"x"} }), nil, "dev!> "},
 		"plugin":        {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Plugins[0].Error = "no such file" }), nil, "dev!> "},
 		"hostile, long": {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Manager.Name = "\x1b[2J" + strings.Repeat("日", 40) }), nil, `\x1b[2J` + strings.Repeat("日", 8) + "…> "},
 	} {

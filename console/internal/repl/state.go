@@ -22,6 +22,7 @@ type State struct {
 	Open    map[string]string // queues whose circuit is open, and why
 	Dead    int64             // dead letters of all queues
 	Plugins int               // that are not sound
+	Warned  bool              // the manager has a warning
 }
 
 // longestName is how many columns of the prompt a manager's name may take.
@@ -36,7 +37,7 @@ func StateOf(before State, s *apiv1.StatusResponse, err error) State {
 		return State{Known: true, Name: before.Name, PID: before.PID}
 	}
 	m := s.GetManager()
-	now := State{Known: true, There: true, Name: m.GetName(), PID: m.GetPid(), Broker: m.GetBrokerError(), Open: map[string]string{}}
+	now := State{Known: true, There: true, Name: m.GetName(), PID: m.GetPid(), Broker: m.GetBrokerError(), Open: map[string]string{}, Warned: len(m.GetWarnings()) > 0}
 	for _, q := range s.GetQueues() {
 		if q.GetState() == "circuit-open" {
 			now.Open[q.GetName()] = q.GetReason()
@@ -53,7 +54,7 @@ func StateOf(before State, s *apiv1.StatusResponse, err error) State {
 
 // Wrong reports whether something needs a person.
 func (s State) Wrong() bool {
-	return s.Known && (!s.There || s.Broker != "" || len(s.Open) > 0 || s.Dead > 0 || s.Plugins > 0)
+	return s.Known && (!s.There || s.Broker != "" || len(s.Open) > 0 || s.Dead > 0 || s.Plugins > 0 || s.Warned)
 }
 
 // Prompt is the line's beginning: the manager's name, and a mark when something is wrong.
