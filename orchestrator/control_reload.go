@@ -77,6 +77,7 @@ func needsRestart(running, fresh *Config) []string {
 	add(m.Log != n.Log, "manager.log")
 	add(!reflect.DeepEqual(running.Redis, fresh.Redis), "redis")
 	add(!reflect.DeepEqual(running.Locks, fresh.Locks), "locks")
+	add(!reflect.DeepEqual(running.API, fresh.API), "api")
 	added, removed, changed := compare(running.Plugins, fresh.Plugins)
 	add(len(added) > 0, "plugins added: %s", strings.Join(added, ", "))
 	add(len(removed) > 0, "plugins removed: %s", strings.Join(removed, ", "))
