@@ -25,6 +25,7 @@ func (o *Orchestrator) openLocks(stack *stages) error {
 		stack.onStop("connections to memcached", m.Close)
 		store = m
 	}
+	o.lockStoreAt = store
 	o.locker = lock.New(lock.Deps{Store: store, Waiter: waiter{o.tasks}, Ender: o.controller, Manager: o.config.Manager.Name, Log: o.log})
 	return nil
 }

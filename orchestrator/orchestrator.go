@@ -48,26 +48,27 @@ type Orchestrator struct {
 	guard   []string      // the program that is the reaper; none when empty
 
 	// Run sets these, in this order, before anything reads them.
-	broker     *embedded.Broker // nil unless embedded
-	redis      redis.UniversalClient
-	tasks      *direct.Client
-	api        *api.Server
-	lent       map[string]string // sockets of the API for the workers of other users, by plugin
-	launcher   *worker.Launcher
-	catalog    *catalog.Catalog
-	programs   *programs
-	store      *settings.Store
-	controller *controller.Controller
-	locker     *lock.Locker
-	pools      map[string]*pool.Pool
-	queues     map[string]*lock.Queue // the locks before each pool
-	rescue     *rescue.Rescue
-	roster     *roster.Roster
-	intake     *intake.Intake
-	status     *status
-	news       *news.Hub
-	control    *control
-	gates      map[string]*gate // before each queue's locks
+	broker      *embedded.Broker // nil unless embedded
+	redis       redis.UniversalClient
+	tasks       *direct.Client
+	api         *api.Server
+	lent        map[string]string // sockets of the API for the workers of other users, by plugin
+	launcher    *worker.Launcher
+	catalog     *catalog.Catalog
+	programs    *programs
+	store       *settings.Store
+	controller  *controller.Controller
+	locker      *lock.Locker
+	pools       map[string]*pool.Pool
+	queues      map[string]*lock.Queue // the locks before each pool
+	rescue      *rescue.Rescue
+	roster      *roster.Roster
+	lockStoreAt lock.Store
+	intake      *intake.Intake
+	status      *status
+	news        *news.Hub
+	control     *control
+	gates       map[string]*gate // before each queue's locks
 
 	load      func() (*Config, error) // reads the configuration again; nil when that is not known
 	reloading sync.Mutex

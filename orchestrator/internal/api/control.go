@@ -24,6 +24,8 @@ type Control interface {
 // StatusControl says how the manager is doing, and what happens in it.
 type StatusControl interface {
 	Status(ctx context.Context) (*apiv1.StatusResponse, error)
+	Managers(ctx context.Context) (*apiv1.ManagersResponse, error)
+	Examine(ctx context.Context) (*apiv1.ExamineResponse, error)
 	// Watch gives what happens until ctx ends. Its first value, nil, says that nothing is missed from then on.
 	Watch(ctx context.Context, r *apiv1.WatchRequest) iter.Seq2[*apiv1.WatchResponse, error]
 }

@@ -35,6 +35,14 @@ func (p *panel) Status(context.Context) (*apiv1.StatusResponse, error) {
 	return &apiv1.StatusResponse{Manager: &apiv1.Manager{Name: "test", State: "running"}}, nil
 }
 
+func (p *panel) Managers(context.Context) (*apiv1.ManagersResponse, error) {
+	return &apiv1.ManagersResponse{}, p.err
+}
+
+func (p *panel) Examine(context.Context) (*apiv1.ExamineResponse, error) {
+	return &apiv1.ExamineResponse{}, p.err
+}
+
 func (p *panel) Watch(ctx context.Context, _ *apiv1.WatchRequest) iter.Seq2[*apiv1.WatchResponse, error] {
 	return streamOf[apiv1.WatchResponse](ctx, p)
 }

@@ -36,7 +36,8 @@ func (r Role) may(procedure string) bool {
 		return true
 	case apiv1connect.TaskServiceSubmitProcedure, apiv1connect.TaskServiceSubmitBatchProcedure, apiv1connect.TaskServiceCancelProcedure:
 		return r != RoleObserve
-	case apiv1connect.ControlServiceStatusProcedure, apiv1connect.ControlServiceExplainProcedure, apiv1connect.ControlServiceLocksProcedure,
+	case apiv1connect.ControlServiceStatusProcedure, apiv1connect.ControlServiceManagersProcedure, apiv1connect.ControlServiceExamineProcedure,
+		apiv1connect.ControlServiceExplainProcedure, apiv1connect.ControlServiceLocksProcedure,
 		apiv1connect.ControlServiceListTasksProcedure, apiv1connect.ControlServiceSettingsProcedure, apiv1connect.ControlServiceWatchProcedure,
 		apiv1connect.ControlServiceLogsProcedure:
 		return r != RoleSubmit

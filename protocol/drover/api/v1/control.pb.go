@@ -666,6 +666,374 @@ func (x *Plugin) GetRefused() string {
 	return ""
 }
 
+type ManagersRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ManagersRequest) Reset() {
+	*x = ManagersRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ManagersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ManagersRequest) ProtoMessage() {}
+
+func (x *ManagersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ManagersRequest.ProtoReflect.Descriptor instead.
+func (*ManagersRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{6}
+}
+
+type ManagersResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Managers []*ManagerEntry        `protobuf:"bytes,1,rep,name=managers,proto3" json:"managers,omitempty"`
+	// How far the clock of the broker is ahead of the manager's that answers, in milliseconds; negative when it is behind.
+	ClockAheadMs  int64 `protobuf:"varint,2,opt,name=clock_ahead_ms,json=clockAheadMs,proto3" json:"clock_ahead_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ManagersResponse) Reset() {
+	*x = ManagersResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ManagersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ManagersResponse) ProtoMessage() {}
+
+func (x *ManagersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ManagersResponse.ProtoReflect.Descriptor instead.
+func (*ManagersResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ManagersResponse) GetManagers() []*ManagerEntry {
+	if x != nil {
+		return x.Managers
+	}
+	return nil
+}
+
+func (x *ManagersResponse) GetClockAheadMs() int64 {
+	if x != nil {
+		return x.ClockAheadMs
+	}
+	return 0
+}
+
+// ManagerEntry is what a manager says of itself every few seconds.
+type ManagerEntry struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Name      string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Host      string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	Pid       int32                  `protobuf:"varint,3,opt,name=pid,proto3" json:"pid,omitempty"`
+	Version   string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"`
+	StartedMs int64                  `protobuf:"varint,5,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
+	// "running", "stopping", or "absent" when it has not been heard of for 15 seconds.
+	State   string   `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`
+	Queues  []string `protobuf:"bytes,7,rep,name=queues,proto3" json:"queues,omitempty"`
+	Workers int32    `protobuf:"varint,8,opt,name=workers,proto3" json:"workers,omitempty"`
+	Running int32    `protobuf:"varint,9,opt,name=running,proto3" json:"running,omitempty"`
+	// Milliseconds since it was heard of.
+	SilentMs int64 `protobuf:"varint,10,opt,name=silent_ms,json=silentMs,proto3" json:"silent_ms,omitempty"`
+	// True for the manager that answers.
+	Own           bool `protobuf:"varint,11,opt,name=own,proto3" json:"own,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ManagerEntry) Reset() {
+	*x = ManagerEntry{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ManagerEntry) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ManagerEntry) ProtoMessage() {}
+
+func (x *ManagerEntry) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ManagerEntry.ProtoReflect.Descriptor instead.
+func (*ManagerEntry) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ManagerEntry) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ManagerEntry) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *ManagerEntry) GetPid() int32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *ManagerEntry) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *ManagerEntry) GetStartedMs() int64 {
+	if x != nil {
+		return x.StartedMs
+	}
+	return 0
+}
+
+func (x *ManagerEntry) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ManagerEntry) GetQueues() []string {
+	if x != nil {
+		return x.Queues
+	}
+	return nil
+}
+
+func (x *ManagerEntry) GetWorkers() int32 {
+	if x != nil {
+		return x.Workers
+	}
+	return 0
+}
+
+func (x *ManagerEntry) GetRunning() int32 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *ManagerEntry) GetSilentMs() int64 {
+	if x != nil {
+		return x.SilentMs
+	}
+	return 0
+}
+
+func (x *ManagerEntry) GetOwn() bool {
+	if x != nil {
+		return x.Own
+	}
+	return false
+}
+
+type ExamineRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExamineRequest) Reset() {
+	*x = ExamineRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExamineRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExamineRequest) ProtoMessage() {}
+
+func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
+func (*ExamineRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{9}
+}
+
+type ExamineResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Findings      []*Finding             `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExamineResponse) Reset() {
+	*x = ExamineResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExamineResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExamineResponse) ProtoMessage() {}
+
+func (x *ExamineResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExamineResponse.ProtoReflect.Descriptor instead.
+func (*ExamineResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ExamineResponse) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+// Finding is one thing that was looked at.
+type Finding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Check string                 `protobuf:"bytes,1,opt,name=check,proto3" json:"check,omitempty"`
+	// "ok", "warning", "bad" or "unknown".
+	Verdict string `protobuf:"bytes,2,opt,name=verdict,proto3" json:"verdict,omitempty"`
+	Found   string `protobuf:"bytes,3,opt,name=found,proto3" json:"found,omitempty"`
+	// What to do about it; empty when it is well.
+	Advice        string `protobuf:"bytes,4,opt,name=advice,proto3" json:"advice,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finding) Reset() {
+	*x = Finding{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finding) ProtoMessage() {}
+
+func (x *Finding) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finding.ProtoReflect.Descriptor instead.
+func (*Finding) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Finding) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *Finding) GetVerdict() string {
+	if x != nil {
+		return x.Verdict
+	}
+	return ""
+}
+
+func (x *Finding) GetFound() string {
+	if x != nil {
+		return x.Found
+	}
+	return ""
+}
+
+func (x *Finding) GetAdvice() string {
+	if x != nil {
+		return x.Advice
+	}
+	return ""
+}
+
 type ExplainRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Queue         string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
@@ -675,7 +1043,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[6]
+	mi := &file_drover_api_v1_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +1055,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[6]
+	mi := &file_drover_api_v1_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +1068,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{6}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExplainRequest) GetQueue() string {
@@ -725,7 +1093,7 @@ type ExplainResponse struct {
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[7]
+	mi := &file_drover_api_v1_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -737,7 +1105,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[7]
+	mi := &file_drover_api_v1_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -750,7 +1118,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{7}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExplainResponse) GetNow() *Decision {
@@ -796,7 +1164,7 @@ type Decision struct {
 
 func (x *Decision) Reset() {
 	*x = Decision{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[8]
+	mi := &file_drover_api_v1_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -808,7 +1176,7 @@ func (x *Decision) String() string {
 func (*Decision) ProtoMessage() {}
 
 func (x *Decision) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[8]
+	mi := &file_drover_api_v1_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -821,7 +1189,7 @@ func (x *Decision) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Decision.ProtoReflect.Descriptor instead.
 func (*Decision) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{8}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Decision) GetAtMs() int64 {
@@ -916,7 +1284,7 @@ type LocksRequest struct {
 
 func (x *LocksRequest) Reset() {
 	*x = LocksRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[9]
+	mi := &file_drover_api_v1_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1296,7 @@ func (x *LocksRequest) String() string {
 func (*LocksRequest) ProtoMessage() {}
 
 func (x *LocksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[9]
+	mi := &file_drover_api_v1_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1309,7 @@ func (x *LocksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocksRequest.ProtoReflect.Descriptor instead.
 func (*LocksRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{9}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{15}
 }
 
 type LocksResponse struct {
@@ -958,7 +1326,7 @@ type LocksResponse struct {
 
 func (x *LocksResponse) Reset() {
 	*x = LocksResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[10]
+	mi := &file_drover_api_v1_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1338,7 @@ func (x *LocksResponse) String() string {
 func (*LocksResponse) ProtoMessage() {}
 
 func (x *LocksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[10]
+	mi := &file_drover_api_v1_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1351,7 @@ func (x *LocksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LocksResponse.ProtoReflect.Descriptor instead.
 func (*LocksResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{10}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LocksResponse) GetHeld() []*Lock {
@@ -1033,7 +1401,7 @@ type Lock struct {
 
 func (x *Lock) Reset() {
 	*x = Lock{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[11]
+	mi := &file_drover_api_v1_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1413,7 @@ func (x *Lock) String() string {
 func (*Lock) ProtoMessage() {}
 
 func (x *Lock) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[11]
+	mi := &file_drover_api_v1_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1426,7 @@ func (x *Lock) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lock.ProtoReflect.Descriptor instead.
 func (*Lock) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{11}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Lock) GetKey() string {
@@ -1130,7 +1498,7 @@ type ListTasksRequest struct {
 
 func (x *ListTasksRequest) Reset() {
 	*x = ListTasksRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[12]
+	mi := &file_drover_api_v1_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1142,7 +1510,7 @@ func (x *ListTasksRequest) String() string {
 func (*ListTasksRequest) ProtoMessage() {}
 
 func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[12]
+	mi := &file_drover_api_v1_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1155,7 +1523,7 @@ func (x *ListTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksRequest.ProtoReflect.Descriptor instead.
 func (*ListTasksRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{12}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListTasksRequest) GetQueue() string {
@@ -1214,7 +1582,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[13]
+	mi := &file_drover_api_v1_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1594,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[13]
+	mi := &file_drover_api_v1_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1607,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{13}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListTasksResponse) GetTasks() []*v1.Task {
@@ -1277,7 +1645,7 @@ type TaskSelection struct {
 
 func (x *TaskSelection) Reset() {
 	*x = TaskSelection{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[14]
+	mi := &file_drover_api_v1_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1657,7 @@ func (x *TaskSelection) String() string {
 func (*TaskSelection) ProtoMessage() {}
 
 func (x *TaskSelection) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[14]
+	mi := &file_drover_api_v1_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1670,7 @@ func (x *TaskSelection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSelection.ProtoReflect.Descriptor instead.
 func (*TaskSelection) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{14}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TaskSelection) GetIds() []string {
@@ -1340,7 +1708,7 @@ type TaskChange struct {
 
 func (x *TaskChange) Reset() {
 	*x = TaskChange{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[15]
+	mi := &file_drover_api_v1_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1352,7 +1720,7 @@ func (x *TaskChange) String() string {
 func (*TaskChange) ProtoMessage() {}
 
 func (x *TaskChange) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[15]
+	mi := &file_drover_api_v1_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1365,7 +1733,7 @@ func (x *TaskChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChange.ProtoReflect.Descriptor instead.
 func (*TaskChange) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{15}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TaskChange) GetId() string {
@@ -1398,7 +1766,7 @@ type RetryTasksRequest struct {
 
 func (x *RetryTasksRequest) Reset() {
 	*x = RetryTasksRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[16]
+	mi := &file_drover_api_v1_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1410,7 +1778,7 @@ func (x *RetryTasksRequest) String() string {
 func (*RetryTasksRequest) ProtoMessage() {}
 
 func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[16]
+	mi := &file_drover_api_v1_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1423,7 +1791,7 @@ func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksRequest.ProtoReflect.Descriptor instead.
 func (*RetryTasksRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{16}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *RetryTasksRequest) GetTasks() *TaskSelection {
@@ -1445,7 +1813,7 @@ type RetryTasksResponse struct {
 
 func (x *RetryTasksResponse) Reset() {
 	*x = RetryTasksResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[17]
+	mi := &file_drover_api_v1_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1457,7 +1825,7 @@ func (x *RetryTasksResponse) String() string {
 func (*RetryTasksResponse) ProtoMessage() {}
 
 func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[17]
+	mi := &file_drover_api_v1_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1470,7 +1838,7 @@ func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksResponse.ProtoReflect.Descriptor instead.
 func (*RetryTasksResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{17}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RetryTasksResponse) GetChanges() []*TaskChange {
@@ -1496,7 +1864,7 @@ type DropTasksRequest struct {
 
 func (x *DropTasksRequest) Reset() {
 	*x = DropTasksRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[18]
+	mi := &file_drover_api_v1_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1876,7 @@ func (x *DropTasksRequest) String() string {
 func (*DropTasksRequest) ProtoMessage() {}
 
 func (x *DropTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[18]
+	mi := &file_drover_api_v1_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1889,7 @@ func (x *DropTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropTasksRequest.ProtoReflect.Descriptor instead.
 func (*DropTasksRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{18}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *DropTasksRequest) GetTasks() *TaskSelection {
@@ -1541,7 +1909,7 @@ type DropTasksResponse struct {
 
 func (x *DropTasksResponse) Reset() {
 	*x = DropTasksResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[19]
+	mi := &file_drover_api_v1_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1921,7 @@ func (x *DropTasksResponse) String() string {
 func (*DropTasksResponse) ProtoMessage() {}
 
 func (x *DropTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[19]
+	mi := &file_drover_api_v1_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1934,7 @@ func (x *DropTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropTasksResponse.ProtoReflect.Descriptor instead.
 func (*DropTasksResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{19}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *DropTasksResponse) GetChanges() []*TaskChange {
@@ -1594,7 +1962,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[20]
+	mi := &file_drover_api_v1_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1974,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[20]
+	mi := &file_drover_api_v1_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1987,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{20}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PauseRequest) GetQueue() string {
@@ -1644,7 +2012,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[21]
+	mi := &file_drover_api_v1_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1656,7 +2024,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[21]
+	mi := &file_drover_api_v1_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1669,7 +2037,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{21}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{27}
 }
 
 type ResumeRequest struct {
@@ -1681,7 +2049,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[22]
+	mi := &file_drover_api_v1_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +2061,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[22]
+	mi := &file_drover_api_v1_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +2074,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{22}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ResumeRequest) GetQueue() string {
@@ -1724,7 +2092,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[23]
+	mi := &file_drover_api_v1_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +2104,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[23]
+	mi := &file_drover_api_v1_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +2117,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{23}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{29}
 }
 
 type RestartRequest struct {
@@ -1763,7 +2131,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[24]
+	mi := &file_drover_api_v1_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +2143,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[24]
+	mi := &file_drover_api_v1_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +2156,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{24}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RestartRequest) GetQueue() string {
@@ -1815,7 +2183,7 @@ type RestartResponse struct {
 
 func (x *RestartResponse) Reset() {
 	*x = RestartResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[25]
+	mi := &file_drover_api_v1_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +2195,7 @@ func (x *RestartResponse) String() string {
 func (*RestartResponse) ProtoMessage() {}
 
 func (x *RestartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[25]
+	mi := &file_drover_api_v1_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +2208,7 @@ func (x *RestartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartResponse.ProtoReflect.Descriptor instead.
 func (*RestartResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{25}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RestartResponse) GetWorkers() int32 {
@@ -1859,7 +2227,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[26]
+	mi := &file_drover_api_v1_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1871,7 +2239,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[26]
+	mi := &file_drover_api_v1_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1884,7 +2252,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{26}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *KillRequest) GetWorker() uint64 {
@@ -1905,7 +2273,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[27]
+	mi := &file_drover_api_v1_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2285,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[27]
+	mi := &file_drover_api_v1_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2298,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{27}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *KillResponse) GetPid() int32 {
@@ -1959,7 +2327,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[28]
+	mi := &file_drover_api_v1_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1971,7 +2339,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[28]
+	mi := &file_drover_api_v1_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1984,7 +2352,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{28}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *LogsRequest) GetWorker() uint64 {
@@ -2019,7 +2387,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[29]
+	mi := &file_drover_api_v1_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +2399,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[29]
+	mi := &file_drover_api_v1_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +2412,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{29}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LogsResponse) GetLines() []string {
@@ -2070,7 +2438,7 @@ type StacksRequest struct {
 
 func (x *StacksRequest) Reset() {
 	*x = StacksRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[30]
+	mi := &file_drover_api_v1_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2082,7 +2450,7 @@ func (x *StacksRequest) String() string {
 func (*StacksRequest) ProtoMessage() {}
 
 func (x *StacksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[30]
+	mi := &file_drover_api_v1_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2095,7 +2463,7 @@ func (x *StacksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StacksRequest.ProtoReflect.Descriptor instead.
 func (*StacksRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{30}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *StacksRequest) GetWorker() uint64 {
@@ -2114,7 +2482,7 @@ type StacksResponse struct {
 
 func (x *StacksResponse) Reset() {
 	*x = StacksResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[31]
+	mi := &file_drover_api_v1_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2494,7 @@ func (x *StacksResponse) String() string {
 func (*StacksResponse) ProtoMessage() {}
 
 func (x *StacksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[31]
+	mi := &file_drover_api_v1_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2507,7 @@ func (x *StacksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StacksResponse.ProtoReflect.Descriptor instead.
 func (*StacksResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{31}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *StacksResponse) GetText() string {
@@ -2159,7 +2527,7 @@ type SettingsRequest struct {
 
 func (x *SettingsRequest) Reset() {
 	*x = SettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[32]
+	mi := &file_drover_api_v1_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2171,7 +2539,7 @@ func (x *SettingsRequest) String() string {
 func (*SettingsRequest) ProtoMessage() {}
 
 func (x *SettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[32]
+	mi := &file_drover_api_v1_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2184,7 +2552,7 @@ func (x *SettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingsRequest.ProtoReflect.Descriptor instead.
 func (*SettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{32}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SettingsRequest) GetQueue() string {
@@ -2206,7 +2574,7 @@ type SettingsResponse struct {
 
 func (x *SettingsResponse) Reset() {
 	*x = SettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[33]
+	mi := &file_drover_api_v1_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2586,7 @@ func (x *SettingsResponse) String() string {
 func (*SettingsResponse) ProtoMessage() {}
 
 func (x *SettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[33]
+	mi := &file_drover_api_v1_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2599,7 @@ func (x *SettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingsResponse.ProtoReflect.Descriptor instead.
 func (*SettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{33}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SettingsResponse) GetVersion() uint64 {
@@ -2279,7 +2647,7 @@ type Setting struct {
 
 func (x *Setting) Reset() {
 	*x = Setting{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[34]
+	mi := &file_drover_api_v1_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2659,7 @@ func (x *Setting) String() string {
 func (*Setting) ProtoMessage() {}
 
 func (x *Setting) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[34]
+	mi := &file_drover_api_v1_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2672,7 @@ func (x *Setting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Setting.ProtoReflect.Descriptor instead.
 func (*Setting) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{34}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Setting) GetQueue() string {
@@ -2391,7 +2759,7 @@ type SettingChange struct {
 
 func (x *SettingChange) Reset() {
 	*x = SettingChange{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[35]
+	mi := &file_drover_api_v1_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2403,7 +2771,7 @@ func (x *SettingChange) String() string {
 func (*SettingChange) ProtoMessage() {}
 
 func (x *SettingChange) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[35]
+	mi := &file_drover_api_v1_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2416,7 +2784,7 @@ func (x *SettingChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingChange.ProtoReflect.Descriptor instead.
 func (*SettingChange) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{35}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SettingChange) GetQueue() string {
@@ -2462,7 +2830,7 @@ type ChangeSettingsRequest struct {
 
 func (x *ChangeSettingsRequest) Reset() {
 	*x = ChangeSettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[36]
+	mi := &file_drover_api_v1_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2474,7 +2842,7 @@ func (x *ChangeSettingsRequest) String() string {
 func (*ChangeSettingsRequest) ProtoMessage() {}
 
 func (x *ChangeSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[36]
+	mi := &file_drover_api_v1_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2855,7 @@ func (x *ChangeSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeSettingsRequest.ProtoReflect.Descriptor instead.
 func (*ChangeSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{36}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ChangeSettingsRequest) GetChanges() []*SettingChange {
@@ -2528,7 +2896,7 @@ type ChangeSettingsResponse struct {
 
 func (x *ChangeSettingsResponse) Reset() {
 	*x = ChangeSettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[37]
+	mi := &file_drover_api_v1_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2540,7 +2908,7 @@ func (x *ChangeSettingsResponse) String() string {
 func (*ChangeSettingsResponse) ProtoMessage() {}
 
 func (x *ChangeSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[37]
+	mi := &file_drover_api_v1_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2553,7 +2921,7 @@ func (x *ChangeSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeSettingsResponse.ProtoReflect.Descriptor instead.
 func (*ChangeSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{37}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ChangeSettingsResponse) GetVersion() uint64 {
@@ -2585,7 +2953,7 @@ type SettingEffect struct {
 
 func (x *SettingEffect) Reset() {
 	*x = SettingEffect{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[38]
+	mi := &file_drover_api_v1_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2965,7 @@ func (x *SettingEffect) String() string {
 func (*SettingEffect) ProtoMessage() {}
 
 func (x *SettingEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[38]
+	mi := &file_drover_api_v1_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2978,7 @@ func (x *SettingEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingEffect.ProtoReflect.Descriptor instead.
 func (*SettingEffect) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{38}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SettingEffect) GetQueue() string {
@@ -2657,7 +3025,7 @@ type UndoSettingsRequest struct {
 
 func (x *UndoSettingsRequest) Reset() {
 	*x = UndoSettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[39]
+	mi := &file_drover_api_v1_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2669,7 +3037,7 @@ func (x *UndoSettingsRequest) String() string {
 func (*UndoSettingsRequest) ProtoMessage() {}
 
 func (x *UndoSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[39]
+	mi := &file_drover_api_v1_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2682,7 +3050,7 @@ func (x *UndoSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoSettingsRequest.ProtoReflect.Descriptor instead.
 func (*UndoSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{39}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UndoSettingsRequest) GetWho() string {
@@ -2702,7 +3070,7 @@ type UndoSettingsResponse struct {
 
 func (x *UndoSettingsResponse) Reset() {
 	*x = UndoSettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[40]
+	mi := &file_drover_api_v1_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +3082,7 @@ func (x *UndoSettingsResponse) String() string {
 func (*UndoSettingsResponse) ProtoMessage() {}
 
 func (x *UndoSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[40]
+	mi := &file_drover_api_v1_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +3095,7 @@ func (x *UndoSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoSettingsResponse.ProtoReflect.Descriptor instead.
 func (*UndoSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{40}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *UndoSettingsResponse) GetVersion() uint64 {
@@ -2753,7 +3121,7 @@ type SaveSettingsRequest struct {
 
 func (x *SaveSettingsRequest) Reset() {
 	*x = SaveSettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[41]
+	mi := &file_drover_api_v1_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +3133,7 @@ func (x *SaveSettingsRequest) String() string {
 func (*SaveSettingsRequest) ProtoMessage() {}
 
 func (x *SaveSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[41]
+	mi := &file_drover_api_v1_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +3146,7 @@ func (x *SaveSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSettingsRequest.ProtoReflect.Descriptor instead.
 func (*SaveSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{41}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SaveSettingsRequest) GetWho() string {
@@ -2798,7 +3166,7 @@ type SaveSettingsResponse struct {
 
 func (x *SaveSettingsResponse) Reset() {
 	*x = SaveSettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[42]
+	mi := &file_drover_api_v1_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2810,7 +3178,7 @@ func (x *SaveSettingsResponse) String() string {
 func (*SaveSettingsResponse) ProtoMessage() {}
 
 func (x *SaveSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[42]
+	mi := &file_drover_api_v1_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2823,7 +3191,7 @@ func (x *SaveSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSettingsResponse.ProtoReflect.Descriptor instead.
 func (*SaveSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{42}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SaveSettingsResponse) GetPath() string {
@@ -2849,7 +3217,7 @@ type ReloadRequest struct {
 
 func (x *ReloadRequest) Reset() {
 	*x = ReloadRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[43]
+	mi := &file_drover_api_v1_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2861,7 +3229,7 @@ func (x *ReloadRequest) String() string {
 func (*ReloadRequest) ProtoMessage() {}
 
 func (x *ReloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[43]
+	mi := &file_drover_api_v1_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2874,7 +3242,7 @@ func (x *ReloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadRequest.ProtoReflect.Descriptor instead.
 func (*ReloadRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{43}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ReloadRequest) GetWho() string {
@@ -2896,7 +3264,7 @@ type ReloadResponse struct {
 
 func (x *ReloadResponse) Reset() {
 	*x = ReloadResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[44]
+	mi := &file_drover_api_v1_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +3276,7 @@ func (x *ReloadResponse) String() string {
 func (*ReloadResponse) ProtoMessage() {}
 
 func (x *ReloadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[44]
+	mi := &file_drover_api_v1_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +3289,7 @@ func (x *ReloadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadResponse.ProtoReflect.Descriptor instead.
 func (*ReloadResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{44}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReloadResponse) GetVersion() uint64 {
@@ -2957,7 +3325,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[45]
+	mi := &file_drover_api_v1_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2969,7 +3337,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[45]
+	mi := &file_drover_api_v1_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2982,7 +3350,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{45}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *WatchRequest) GetQueue() string {
@@ -3015,7 +3383,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[46]
+	mi := &file_drover_api_v1_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3027,7 +3395,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[46]
+	mi := &file_drover_api_v1_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3040,7 +3408,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{46}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *WatchResponse) GetAtMs() int64 {
@@ -3138,7 +3506,7 @@ type WorkerEvent struct {
 
 func (x *WorkerEvent) Reset() {
 	*x = WorkerEvent{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[47]
+	mi := &file_drover_api_v1_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3150,7 +3518,7 @@ func (x *WorkerEvent) String() string {
 func (*WorkerEvent) ProtoMessage() {}
 
 func (x *WorkerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[47]
+	mi := &file_drover_api_v1_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3163,7 +3531,7 @@ func (x *WorkerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerEvent.ProtoReflect.Descriptor instead.
 func (*WorkerEvent) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{47}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *WorkerEvent) GetWorker() uint64 {
@@ -3223,7 +3591,7 @@ type QueueEvent struct {
 
 func (x *QueueEvent) Reset() {
 	*x = QueueEvent{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[48]
+	mi := &file_drover_api_v1_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3235,7 +3603,7 @@ func (x *QueueEvent) String() string {
 func (*QueueEvent) ProtoMessage() {}
 
 func (x *QueueEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[48]
+	mi := &file_drover_api_v1_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3248,7 +3616,7 @@ func (x *QueueEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueEvent.ProtoReflect.Descriptor instead.
 func (*QueueEvent) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{48}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *QueueEvent) GetQueue() string {
@@ -3342,7 +3710,33 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12%\n" +
 	"\x0epayload_schema\x18\x06 \x01(\tR\rpayloadSchema\x12\x16\n" +
 	"\x06sha256\x18\a \x01(\tR\x06sha256\x12\x18\n" +
-	"\arefused\x18\b \x01(\tR\arefused\"&\n" +
+	"\arefused\x18\b \x01(\tR\arefused\"\x11\n" +
+	"\x0fManagersRequest\"q\n" +
+	"\x10ManagersResponse\x127\n" +
+	"\bmanagers\x18\x01 \x03(\v2\x1b.drover.api.v1.ManagerEntryR\bmanagers\x12$\n" +
+	"\x0eclock_ahead_ms\x18\x02 \x01(\x03R\fclockAheadMs\"\x92\x02\n" +
+	"\fManagerEntry\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x10\n" +
+	"\x03pid\x18\x03 \x01(\x05R\x03pid\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\x12\x1d\n" +
+	"\n" +
+	"started_ms\x18\x05 \x01(\x03R\tstartedMs\x12\x14\n" +
+	"\x05state\x18\x06 \x01(\tR\x05state\x12\x16\n" +
+	"\x06queues\x18\a \x03(\tR\x06queues\x12\x18\n" +
+	"\aworkers\x18\b \x01(\x05R\aworkers\x12\x18\n" +
+	"\arunning\x18\t \x01(\x05R\arunning\x12\x1b\n" +
+	"\tsilent_ms\x18\n" +
+	" \x01(\x03R\bsilentMs\x12\x10\n" +
+	"\x03own\x18\v \x01(\bR\x03own\"\x10\n" +
+	"\x0eExamineRequest\"E\n" +
+	"\x0fExamineResponse\x122\n" +
+	"\bfindings\x18\x01 \x03(\v2\x16.drover.api.v1.FindingR\bfindings\"g\n" +
+	"\aFinding\x12\x14\n" +
+	"\x05check\x18\x01 \x01(\tR\x05check\x12\x18\n" +
+	"\averdict\x18\x02 \x01(\tR\averdict\x12\x14\n" +
+	"\x05found\x18\x03 \x01(\tR\x05found\x12\x16\n" +
+	"\x06advice\x18\x04 \x01(\tR\x06advice\"&\n" +
 	"\x0eExplainRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\"\x85\x01\n" +
 	"\x0fExplainResponse\x12)\n" +
@@ -3518,10 +3912,11 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"QueueEvent\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x14\n" +
 	"\x05event\x18\x02 \x01(\tR\x05event\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text2\xe3\n" +
-	"\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text2\xfa\v\n" +
 	"\x0eControlService\x12E\n" +
-	"\x06Status\x12\x1c.drover.api.v1.StatusRequest\x1a\x1d.drover.api.v1.StatusResponse\x12H\n" +
+	"\x06Status\x12\x1c.drover.api.v1.StatusRequest\x1a\x1d.drover.api.v1.StatusResponse\x12K\n" +
+	"\bManagers\x12\x1e.drover.api.v1.ManagersRequest\x1a\x1f.drover.api.v1.ManagersResponse\x12H\n" +
+	"\aExamine\x12\x1d.drover.api.v1.ExamineRequest\x1a\x1e.drover.api.v1.ExamineResponse\x12H\n" +
 	"\aExplain\x12\x1d.drover.api.v1.ExplainRequest\x1a\x1e.drover.api.v1.ExplainResponse\x12B\n" +
 	"\x05Locks\x12\x1b.drover.api.v1.LocksRequest\x1a\x1c.drover.api.v1.LocksResponse\x12N\n" +
 	"\tListTasks\x12\x1f.drover.api.v1.ListTasksRequest\x1a .drover.api.v1.ListTasksResponse\x12Q\n" +
@@ -3553,7 +3948,7 @@ func file_drover_api_v1_control_proto_rawDescGZIP() []byte {
 	return file_drover_api_v1_control_proto_rawDescData
 }
 
-var file_drover_api_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_drover_api_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_drover_api_v1_control_proto_goTypes = []any{
 	(*StatusRequest)(nil),          // 0: drover.api.v1.StatusRequest
 	(*StatusResponse)(nil),         // 1: drover.api.v1.StatusResponse
@@ -3561,123 +3956,135 @@ var file_drover_api_v1_control_proto_goTypes = []any{
 	(*Queue)(nil),                  // 3: drover.api.v1.Queue
 	(*Worker)(nil),                 // 4: drover.api.v1.Worker
 	(*Plugin)(nil),                 // 5: drover.api.v1.Plugin
-	(*ExplainRequest)(nil),         // 6: drover.api.v1.ExplainRequest
-	(*ExplainResponse)(nil),        // 7: drover.api.v1.ExplainResponse
-	(*Decision)(nil),               // 8: drover.api.v1.Decision
-	(*LocksRequest)(nil),           // 9: drover.api.v1.LocksRequest
-	(*LocksResponse)(nil),          // 10: drover.api.v1.LocksResponse
-	(*Lock)(nil),                   // 11: drover.api.v1.Lock
-	(*ListTasksRequest)(nil),       // 12: drover.api.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),      // 13: drover.api.v1.ListTasksResponse
-	(*TaskSelection)(nil),          // 14: drover.api.v1.TaskSelection
-	(*TaskChange)(nil),             // 15: drover.api.v1.TaskChange
-	(*RetryTasksRequest)(nil),      // 16: drover.api.v1.RetryTasksRequest
-	(*RetryTasksResponse)(nil),     // 17: drover.api.v1.RetryTasksResponse
-	(*DropTasksRequest)(nil),       // 18: drover.api.v1.DropTasksRequest
-	(*DropTasksResponse)(nil),      // 19: drover.api.v1.DropTasksResponse
-	(*PauseRequest)(nil),           // 20: drover.api.v1.PauseRequest
-	(*PauseResponse)(nil),          // 21: drover.api.v1.PauseResponse
-	(*ResumeRequest)(nil),          // 22: drover.api.v1.ResumeRequest
-	(*ResumeResponse)(nil),         // 23: drover.api.v1.ResumeResponse
-	(*RestartRequest)(nil),         // 24: drover.api.v1.RestartRequest
-	(*RestartResponse)(nil),        // 25: drover.api.v1.RestartResponse
-	(*KillRequest)(nil),            // 26: drover.api.v1.KillRequest
-	(*KillResponse)(nil),           // 27: drover.api.v1.KillResponse
-	(*LogsRequest)(nil),            // 28: drover.api.v1.LogsRequest
-	(*LogsResponse)(nil),           // 29: drover.api.v1.LogsResponse
-	(*StacksRequest)(nil),          // 30: drover.api.v1.StacksRequest
-	(*StacksResponse)(nil),         // 31: drover.api.v1.StacksResponse
-	(*SettingsRequest)(nil),        // 32: drover.api.v1.SettingsRequest
-	(*SettingsResponse)(nil),       // 33: drover.api.v1.SettingsResponse
-	(*Setting)(nil),                // 34: drover.api.v1.Setting
-	(*SettingChange)(nil),          // 35: drover.api.v1.SettingChange
-	(*ChangeSettingsRequest)(nil),  // 36: drover.api.v1.ChangeSettingsRequest
-	(*ChangeSettingsResponse)(nil), // 37: drover.api.v1.ChangeSettingsResponse
-	(*SettingEffect)(nil),          // 38: drover.api.v1.SettingEffect
-	(*UndoSettingsRequest)(nil),    // 39: drover.api.v1.UndoSettingsRequest
-	(*UndoSettingsResponse)(nil),   // 40: drover.api.v1.UndoSettingsResponse
-	(*SaveSettingsRequest)(nil),    // 41: drover.api.v1.SaveSettingsRequest
-	(*SaveSettingsResponse)(nil),   // 42: drover.api.v1.SaveSettingsResponse
-	(*ReloadRequest)(nil),          // 43: drover.api.v1.ReloadRequest
-	(*ReloadResponse)(nil),         // 44: drover.api.v1.ReloadResponse
-	(*WatchRequest)(nil),           // 45: drover.api.v1.WatchRequest
-	(*WatchResponse)(nil),          // 46: drover.api.v1.WatchResponse
-	(*WorkerEvent)(nil),            // 47: drover.api.v1.WorkerEvent
-	(*QueueEvent)(nil),             // 48: drover.api.v1.QueueEvent
-	nil,                            // 49: drover.api.v1.Queue.ExitsEntry
-	(v1.State)(0),                  // 50: drover.task.v1.State
-	(v1.FaultKind)(0),              // 51: drover.task.v1.FaultKind
-	(*v1.Task)(nil),                // 52: drover.task.v1.Task
-	(*v1.Event)(nil),               // 53: drover.task.v1.Event
+	(*ManagersRequest)(nil),        // 6: drover.api.v1.ManagersRequest
+	(*ManagersResponse)(nil),       // 7: drover.api.v1.ManagersResponse
+	(*ManagerEntry)(nil),           // 8: drover.api.v1.ManagerEntry
+	(*ExamineRequest)(nil),         // 9: drover.api.v1.ExamineRequest
+	(*ExamineResponse)(nil),        // 10: drover.api.v1.ExamineResponse
+	(*Finding)(nil),                // 11: drover.api.v1.Finding
+	(*ExplainRequest)(nil),         // 12: drover.api.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 13: drover.api.v1.ExplainResponse
+	(*Decision)(nil),               // 14: drover.api.v1.Decision
+	(*LocksRequest)(nil),           // 15: drover.api.v1.LocksRequest
+	(*LocksResponse)(nil),          // 16: drover.api.v1.LocksResponse
+	(*Lock)(nil),                   // 17: drover.api.v1.Lock
+	(*ListTasksRequest)(nil),       // 18: drover.api.v1.ListTasksRequest
+	(*ListTasksResponse)(nil),      // 19: drover.api.v1.ListTasksResponse
+	(*TaskSelection)(nil),          // 20: drover.api.v1.TaskSelection
+	(*TaskChange)(nil),             // 21: drover.api.v1.TaskChange
+	(*RetryTasksRequest)(nil),      // 22: drover.api.v1.RetryTasksRequest
+	(*RetryTasksResponse)(nil),     // 23: drover.api.v1.RetryTasksResponse
+	(*DropTasksRequest)(nil),       // 24: drover.api.v1.DropTasksRequest
+	(*DropTasksResponse)(nil),      // 25: drover.api.v1.DropTasksResponse
+	(*PauseRequest)(nil),           // 26: drover.api.v1.PauseRequest
+	(*PauseResponse)(nil),          // 27: drover.api.v1.PauseResponse
+	(*ResumeRequest)(nil),          // 28: drover.api.v1.ResumeRequest
+	(*ResumeResponse)(nil),         // 29: drover.api.v1.ResumeResponse
+	(*RestartRequest)(nil),         // 30: drover.api.v1.RestartRequest
+	(*RestartResponse)(nil),        // 31: drover.api.v1.RestartResponse
+	(*KillRequest)(nil),            // 32: drover.api.v1.KillRequest
+	(*KillResponse)(nil),           // 33: drover.api.v1.KillResponse
+	(*LogsRequest)(nil),            // 34: drover.api.v1.LogsRequest
+	(*LogsResponse)(nil),           // 35: drover.api.v1.LogsResponse
+	(*StacksRequest)(nil),          // 36: drover.api.v1.StacksRequest
+	(*StacksResponse)(nil),         // 37: drover.api.v1.StacksResponse
+	(*SettingsRequest)(nil),        // 38: drover.api.v1.SettingsRequest
+	(*SettingsResponse)(nil),       // 39: drover.api.v1.SettingsResponse
+	(*Setting)(nil),                // 40: drover.api.v1.Setting
+	(*SettingChange)(nil),          // 41: drover.api.v1.SettingChange
+	(*ChangeSettingsRequest)(nil),  // 42: drover.api.v1.ChangeSettingsRequest
+	(*ChangeSettingsResponse)(nil), // 43: drover.api.v1.ChangeSettingsResponse
+	(*SettingEffect)(nil),          // 44: drover.api.v1.SettingEffect
+	(*UndoSettingsRequest)(nil),    // 45: drover.api.v1.UndoSettingsRequest
+	(*UndoSettingsResponse)(nil),   // 46: drover.api.v1.UndoSettingsResponse
+	(*SaveSettingsRequest)(nil),    // 47: drover.api.v1.SaveSettingsRequest
+	(*SaveSettingsResponse)(nil),   // 48: drover.api.v1.SaveSettingsResponse
+	(*ReloadRequest)(nil),          // 49: drover.api.v1.ReloadRequest
+	(*ReloadResponse)(nil),         // 50: drover.api.v1.ReloadResponse
+	(*WatchRequest)(nil),           // 51: drover.api.v1.WatchRequest
+	(*WatchResponse)(nil),          // 52: drover.api.v1.WatchResponse
+	(*WorkerEvent)(nil),            // 53: drover.api.v1.WorkerEvent
+	(*QueueEvent)(nil),             // 54: drover.api.v1.QueueEvent
+	nil,                            // 55: drover.api.v1.Queue.ExitsEntry
+	(v1.State)(0),                  // 56: drover.task.v1.State
+	(v1.FaultKind)(0),              // 57: drover.task.v1.FaultKind
+	(*v1.Task)(nil),                // 58: drover.task.v1.Task
+	(*v1.Event)(nil),               // 59: drover.task.v1.Event
 }
 var file_drover_api_v1_control_proto_depIdxs = []int32{
 	2,  // 0: drover.api.v1.StatusResponse.manager:type_name -> drover.api.v1.Manager
 	3,  // 1: drover.api.v1.StatusResponse.queues:type_name -> drover.api.v1.Queue
 	4,  // 2: drover.api.v1.StatusResponse.workers:type_name -> drover.api.v1.Worker
 	5,  // 3: drover.api.v1.StatusResponse.plugins:type_name -> drover.api.v1.Plugin
-	49, // 4: drover.api.v1.Queue.exits:type_name -> drover.api.v1.Queue.ExitsEntry
-	8,  // 5: drover.api.v1.ExplainResponse.now:type_name -> drover.api.v1.Decision
-	8,  // 6: drover.api.v1.ExplainResponse.before:type_name -> drover.api.v1.Decision
-	11, // 7: drover.api.v1.LocksResponse.held:type_name -> drover.api.v1.Lock
-	11, // 8: drover.api.v1.LocksResponse.waiting:type_name -> drover.api.v1.Lock
-	50, // 9: drover.api.v1.ListTasksRequest.state:type_name -> drover.task.v1.State
-	51, // 10: drover.api.v1.ListTasksRequest.fault_kind:type_name -> drover.task.v1.FaultKind
-	52, // 11: drover.api.v1.ListTasksResponse.tasks:type_name -> drover.task.v1.Task
-	51, // 12: drover.api.v1.TaskSelection.fault_kind:type_name -> drover.task.v1.FaultKind
-	50, // 13: drover.api.v1.TaskChange.state:type_name -> drover.task.v1.State
-	14, // 14: drover.api.v1.RetryTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
-	15, // 15: drover.api.v1.RetryTasksResponse.changes:type_name -> drover.api.v1.TaskChange
-	14, // 16: drover.api.v1.DropTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
-	15, // 17: drover.api.v1.DropTasksResponse.changes:type_name -> drover.api.v1.TaskChange
-	34, // 18: drover.api.v1.SettingsResponse.settings:type_name -> drover.api.v1.Setting
-	35, // 19: drover.api.v1.ChangeSettingsRequest.changes:type_name -> drover.api.v1.SettingChange
-	38, // 20: drover.api.v1.ChangeSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
-	38, // 21: drover.api.v1.UndoSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
-	38, // 22: drover.api.v1.ReloadResponse.effects:type_name -> drover.api.v1.SettingEffect
-	53, // 23: drover.api.v1.WatchResponse.task:type_name -> drover.task.v1.Event
-	47, // 24: drover.api.v1.WatchResponse.worker:type_name -> drover.api.v1.WorkerEvent
-	48, // 25: drover.api.v1.WatchResponse.queue:type_name -> drover.api.v1.QueueEvent
-	0,  // 26: drover.api.v1.ControlService.Status:input_type -> drover.api.v1.StatusRequest
-	6,  // 27: drover.api.v1.ControlService.Explain:input_type -> drover.api.v1.ExplainRequest
-	9,  // 28: drover.api.v1.ControlService.Locks:input_type -> drover.api.v1.LocksRequest
-	12, // 29: drover.api.v1.ControlService.ListTasks:input_type -> drover.api.v1.ListTasksRequest
-	16, // 30: drover.api.v1.ControlService.RetryTasks:input_type -> drover.api.v1.RetryTasksRequest
-	18, // 31: drover.api.v1.ControlService.DropTasks:input_type -> drover.api.v1.DropTasksRequest
-	20, // 32: drover.api.v1.ControlService.Pause:input_type -> drover.api.v1.PauseRequest
-	22, // 33: drover.api.v1.ControlService.Resume:input_type -> drover.api.v1.ResumeRequest
-	24, // 34: drover.api.v1.ControlService.Restart:input_type -> drover.api.v1.RestartRequest
-	26, // 35: drover.api.v1.ControlService.Kill:input_type -> drover.api.v1.KillRequest
-	28, // 36: drover.api.v1.ControlService.Logs:input_type -> drover.api.v1.LogsRequest
-	30, // 37: drover.api.v1.ControlService.Stacks:input_type -> drover.api.v1.StacksRequest
-	32, // 38: drover.api.v1.ControlService.Settings:input_type -> drover.api.v1.SettingsRequest
-	36, // 39: drover.api.v1.ControlService.ChangeSettings:input_type -> drover.api.v1.ChangeSettingsRequest
-	39, // 40: drover.api.v1.ControlService.UndoSettings:input_type -> drover.api.v1.UndoSettingsRequest
-	41, // 41: drover.api.v1.ControlService.SaveSettings:input_type -> drover.api.v1.SaveSettingsRequest
-	43, // 42: drover.api.v1.ControlService.Reload:input_type -> drover.api.v1.ReloadRequest
-	45, // 43: drover.api.v1.ControlService.Watch:input_type -> drover.api.v1.WatchRequest
-	1,  // 44: drover.api.v1.ControlService.Status:output_type -> drover.api.v1.StatusResponse
-	7,  // 45: drover.api.v1.ControlService.Explain:output_type -> drover.api.v1.ExplainResponse
-	10, // 46: drover.api.v1.ControlService.Locks:output_type -> drover.api.v1.LocksResponse
-	13, // 47: drover.api.v1.ControlService.ListTasks:output_type -> drover.api.v1.ListTasksResponse
-	17, // 48: drover.api.v1.ControlService.RetryTasks:output_type -> drover.api.v1.RetryTasksResponse
-	19, // 49: drover.api.v1.ControlService.DropTasks:output_type -> drover.api.v1.DropTasksResponse
-	21, // 50: drover.api.v1.ControlService.Pause:output_type -> drover.api.v1.PauseResponse
-	23, // 51: drover.api.v1.ControlService.Resume:output_type -> drover.api.v1.ResumeResponse
-	25, // 52: drover.api.v1.ControlService.Restart:output_type -> drover.api.v1.RestartResponse
-	27, // 53: drover.api.v1.ControlService.Kill:output_type -> drover.api.v1.KillResponse
-	29, // 54: drover.api.v1.ControlService.Logs:output_type -> drover.api.v1.LogsResponse
-	31, // 55: drover.api.v1.ControlService.Stacks:output_type -> drover.api.v1.StacksResponse
-	33, // 56: drover.api.v1.ControlService.Settings:output_type -> drover.api.v1.SettingsResponse
-	37, // 57: drover.api.v1.ControlService.ChangeSettings:output_type -> drover.api.v1.ChangeSettingsResponse
-	40, // 58: drover.api.v1.ControlService.UndoSettings:output_type -> drover.api.v1.UndoSettingsResponse
-	42, // 59: drover.api.v1.ControlService.SaveSettings:output_type -> drover.api.v1.SaveSettingsResponse
-	44, // 60: drover.api.v1.ControlService.Reload:output_type -> drover.api.v1.ReloadResponse
-	46, // 61: drover.api.v1.ControlService.Watch:output_type -> drover.api.v1.WatchResponse
-	44, // [44:62] is the sub-list for method output_type
-	26, // [26:44] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	55, // 4: drover.api.v1.Queue.exits:type_name -> drover.api.v1.Queue.ExitsEntry
+	8,  // 5: drover.api.v1.ManagersResponse.managers:type_name -> drover.api.v1.ManagerEntry
+	11, // 6: drover.api.v1.ExamineResponse.findings:type_name -> drover.api.v1.Finding
+	14, // 7: drover.api.v1.ExplainResponse.now:type_name -> drover.api.v1.Decision
+	14, // 8: drover.api.v1.ExplainResponse.before:type_name -> drover.api.v1.Decision
+	17, // 9: drover.api.v1.LocksResponse.held:type_name -> drover.api.v1.Lock
+	17, // 10: drover.api.v1.LocksResponse.waiting:type_name -> drover.api.v1.Lock
+	56, // 11: drover.api.v1.ListTasksRequest.state:type_name -> drover.task.v1.State
+	57, // 12: drover.api.v1.ListTasksRequest.fault_kind:type_name -> drover.task.v1.FaultKind
+	58, // 13: drover.api.v1.ListTasksResponse.tasks:type_name -> drover.task.v1.Task
+	57, // 14: drover.api.v1.TaskSelection.fault_kind:type_name -> drover.task.v1.FaultKind
+	56, // 15: drover.api.v1.TaskChange.state:type_name -> drover.task.v1.State
+	20, // 16: drover.api.v1.RetryTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
+	21, // 17: drover.api.v1.RetryTasksResponse.changes:type_name -> drover.api.v1.TaskChange
+	20, // 18: drover.api.v1.DropTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
+	21, // 19: drover.api.v1.DropTasksResponse.changes:type_name -> drover.api.v1.TaskChange
+	40, // 20: drover.api.v1.SettingsResponse.settings:type_name -> drover.api.v1.Setting
+	41, // 21: drover.api.v1.ChangeSettingsRequest.changes:type_name -> drover.api.v1.SettingChange
+	44, // 22: drover.api.v1.ChangeSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
+	44, // 23: drover.api.v1.UndoSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
+	44, // 24: drover.api.v1.ReloadResponse.effects:type_name -> drover.api.v1.SettingEffect
+	59, // 25: drover.api.v1.WatchResponse.task:type_name -> drover.task.v1.Event
+	53, // 26: drover.api.v1.WatchResponse.worker:type_name -> drover.api.v1.WorkerEvent
+	54, // 27: drover.api.v1.WatchResponse.queue:type_name -> drover.api.v1.QueueEvent
+	0,  // 28: drover.api.v1.ControlService.Status:input_type -> drover.api.v1.StatusRequest
+	6,  // 29: drover.api.v1.ControlService.Managers:input_type -> drover.api.v1.ManagersRequest
+	9,  // 30: drover.api.v1.ControlService.Examine:input_type -> drover.api.v1.ExamineRequest
+	12, // 31: drover.api.v1.ControlService.Explain:input_type -> drover.api.v1.ExplainRequest
+	15, // 32: drover.api.v1.ControlService.Locks:input_type -> drover.api.v1.LocksRequest
+	18, // 33: drover.api.v1.ControlService.ListTasks:input_type -> drover.api.v1.ListTasksRequest
+	22, // 34: drover.api.v1.ControlService.RetryTasks:input_type -> drover.api.v1.RetryTasksRequest
+	24, // 35: drover.api.v1.ControlService.DropTasks:input_type -> drover.api.v1.DropTasksRequest
+	26, // 36: drover.api.v1.ControlService.Pause:input_type -> drover.api.v1.PauseRequest
+	28, // 37: drover.api.v1.ControlService.Resume:input_type -> drover.api.v1.ResumeRequest
+	30, // 38: drover.api.v1.ControlService.Restart:input_type -> drover.api.v1.RestartRequest
+	32, // 39: drover.api.v1.ControlService.Kill:input_type -> drover.api.v1.KillRequest
+	34, // 40: drover.api.v1.ControlService.Logs:input_type -> drover.api.v1.LogsRequest
+	36, // 41: drover.api.v1.ControlService.Stacks:input_type -> drover.api.v1.StacksRequest
+	38, // 42: drover.api.v1.ControlService.Settings:input_type -> drover.api.v1.SettingsRequest
+	42, // 43: drover.api.v1.ControlService.ChangeSettings:input_type -> drover.api.v1.ChangeSettingsRequest
+	45, // 44: drover.api.v1.ControlService.UndoSettings:input_type -> drover.api.v1.UndoSettingsRequest
+	47, // 45: drover.api.v1.ControlService.SaveSettings:input_type -> drover.api.v1.SaveSettingsRequest
+	49, // 46: drover.api.v1.ControlService.Reload:input_type -> drover.api.v1.ReloadRequest
+	51, // 47: drover.api.v1.ControlService.Watch:input_type -> drover.api.v1.WatchRequest
+	1,  // 48: drover.api.v1.ControlService.Status:output_type -> drover.api.v1.StatusResponse
+	7,  // 49: drover.api.v1.ControlService.Managers:output_type -> drover.api.v1.ManagersResponse
+	10, // 50: drover.api.v1.ControlService.Examine:output_type -> drover.api.v1.ExamineResponse
+	13, // 51: drover.api.v1.ControlService.Explain:output_type -> drover.api.v1.ExplainResponse
+	16, // 52: drover.api.v1.ControlService.Locks:output_type -> drover.api.v1.LocksResponse
+	19, // 53: drover.api.v1.ControlService.ListTasks:output_type -> drover.api.v1.ListTasksResponse
+	23, // 54: drover.api.v1.ControlService.RetryTasks:output_type -> drover.api.v1.RetryTasksResponse
+	25, // 55: drover.api.v1.ControlService.DropTasks:output_type -> drover.api.v1.DropTasksResponse
+	27, // 56: drover.api.v1.ControlService.Pause:output_type -> drover.api.v1.PauseResponse
+	29, // 57: drover.api.v1.ControlService.Resume:output_type -> drover.api.v1.ResumeResponse
+	31, // 58: drover.api.v1.ControlService.Restart:output_type -> drover.api.v1.RestartResponse
+	33, // 59: drover.api.v1.ControlService.Kill:output_type -> drover.api.v1.KillResponse
+	35, // 60: drover.api.v1.ControlService.Logs:output_type -> drover.api.v1.LogsResponse
+	37, // 61: drover.api.v1.ControlService.Stacks:output_type -> drover.api.v1.StacksResponse
+	39, // 62: drover.api.v1.ControlService.Settings:output_type -> drover.api.v1.SettingsResponse
+	43, // 63: drover.api.v1.ControlService.ChangeSettings:output_type -> drover.api.v1.ChangeSettingsResponse
+	46, // 64: drover.api.v1.ControlService.UndoSettings:output_type -> drover.api.v1.UndoSettingsResponse
+	48, // 65: drover.api.v1.ControlService.SaveSettings:output_type -> drover.api.v1.SaveSettingsResponse
+	50, // 66: drover.api.v1.ControlService.Reload:output_type -> drover.api.v1.ReloadResponse
+	52, // 67: drover.api.v1.ControlService.Watch:output_type -> drover.api.v1.WatchResponse
+	48, // [48:68] is the sub-list for method output_type
+	28, // [28:48] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_drover_api_v1_control_proto_init() }
@@ -3685,7 +4092,7 @@ func file_drover_api_v1_control_proto_init() {
 	if File_drover_api_v1_control_proto != nil {
 		return
 	}
-	file_drover_api_v1_control_proto_msgTypes[46].OneofWrappers = []any{
+	file_drover_api_v1_control_proto_msgTypes[52].OneofWrappers = []any{
 		(*WatchResponse_Task)(nil),
 		(*WatchResponse_Worker)(nil),
 		(*WatchResponse_Queue)(nil),
@@ -3697,7 +4104,7 @@ func file_drover_api_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_drover_api_v1_control_proto_rawDesc), len(file_drover_api_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   50,
+			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

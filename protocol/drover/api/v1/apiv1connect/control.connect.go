@@ -35,6 +35,10 @@ const (
 const (
 	// ControlServiceStatusProcedure is the fully-qualified name of the ControlService's Status RPC.
 	ControlServiceStatusProcedure = "/drover.api.v1.ControlService/Status"
+	// ControlServiceManagersProcedure is the fully-qualified name of the ControlService's Managers RPC.
+	ControlServiceManagersProcedure = "/drover.api.v1.ControlService/Managers"
+	// ControlServiceExamineProcedure is the fully-qualified name of the ControlService's Examine RPC.
+	ControlServiceExamineProcedure = "/drover.api.v1.ControlService/Examine"
 	// ControlServiceExplainProcedure is the fully-qualified name of the ControlService's Explain RPC.
 	ControlServiceExplainProcedure = "/drover.api.v1.ControlService/Explain"
 	// ControlServiceLocksProcedure is the fully-qualified name of the ControlService's Locks RPC.
@@ -81,6 +85,10 @@ const (
 type ControlServiceClient interface {
 	// Status says how the manager, its queues, workers and plugins are doing.
 	Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error)
+	// Managers lists the managers that share the broker, those that were heard of within ten minutes.
+	Managers(context.Context, *v1.ManagersRequest) (*v1.ManagersResponse, error)
+	// Examine looks at what the manager stands on (broker, locks, limits, disk, memory) and says what to do where it is not sound.
+	Examine(context.Context, *v1.ExamineRequest) (*v1.ExamineResponse, error)
 	// Explain says why a queue has the number of workers that it has, what limits it now, and what was decided lately.
 	Explain(context.Context, *v1.ExplainRequest) (*v1.ExplainResponse, error)
 	// Locks lists the locks of this manager's tasks, and the tasks that wait for one.
@@ -132,6 +140,18 @@ func NewControlServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			httpClient,
 			baseURL+ControlServiceStatusProcedure,
 			connect.WithSchema(controlServiceMethods.ByName("Status")),
+			connect.WithClientOptions(opts...),
+		),
+		managers: connect.NewClient[v1.ManagersRequest, v1.ManagersResponse](
+			httpClient,
+			baseURL+ControlServiceManagersProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Managers")),
+			connect.WithClientOptions(opts...),
+		),
+		examine: connect.NewClient[v1.ExamineRequest, v1.ExamineResponse](
+			httpClient,
+			baseURL+ControlServiceExamineProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Examine")),
 			connect.WithClientOptions(opts...),
 		),
 		explain: connect.NewClient[v1.ExplainRequest, v1.ExplainResponse](
@@ -242,6 +262,8 @@ func NewControlServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 // controlServiceClient implements ControlServiceClient.
 type controlServiceClient struct {
 	status         *connect.Client[v1.StatusRequest, v1.StatusResponse]
+	managers       *connect.Client[v1.ManagersRequest, v1.ManagersResponse]
+	examine        *connect.Client[v1.ExamineRequest, v1.ExamineResponse]
 	explain        *connect.Client[v1.ExplainRequest, v1.ExplainResponse]
 	locks          *connect.Client[v1.LocksRequest, v1.LocksResponse]
 	listTasks      *connect.Client[v1.ListTasksRequest, v1.ListTasksResponse]
@@ -264,6 +286,24 @@ type controlServiceClient struct {
 // Status calls drover.api.v1.ControlService.Status.
 func (c *controlServiceClient) Status(ctx context.Context, req *v1.StatusRequest) (*v1.StatusResponse, error) {
 	response, err := c.status.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Managers calls drover.api.v1.ControlService.Managers.
+func (c *controlServiceClient) Managers(ctx context.Context, req *v1.ManagersRequest) (*v1.ManagersResponse, error) {
+	response, err := c.managers.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Examine calls drover.api.v1.ControlService.Examine.
+func (c *controlServiceClient) Examine(ctx context.Context, req *v1.ExamineRequest) (*v1.ExamineResponse, error) {
+	response, err := c.examine.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -419,6 +459,10 @@ func (c *controlServiceClient) Watch(ctx context.Context, req *v1.WatchRequest) 
 type ControlServiceHandler interface {
 	// Status says how the manager, its queues, workers and plugins are doing.
 	Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error)
+	// Managers lists the managers that share the broker, those that were heard of within ten minutes.
+	Managers(context.Context, *v1.ManagersRequest) (*v1.ManagersResponse, error)
+	// Examine looks at what the manager stands on (broker, locks, limits, disk, memory) and says what to do where it is not sound.
+	Examine(context.Context, *v1.ExamineRequest) (*v1.ExamineResponse, error)
 	// Explain says why a queue has the number of workers that it has, what limits it now, and what was decided lately.
 	Explain(context.Context, *v1.ExplainRequest) (*v1.ExplainResponse, error)
 	// Locks lists the locks of this manager's tasks, and the tasks that wait for one.
@@ -466,6 +510,18 @@ func NewControlServiceHandler(svc ControlServiceHandler, opts ...connect.Handler
 		ControlServiceStatusProcedure,
 		svc.Status,
 		connect.WithSchema(controlServiceMethods.ByName("Status")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceManagersHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceManagersProcedure,
+		svc.Managers,
+		connect.WithSchema(controlServiceMethods.ByName("Managers")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceExamineHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceExamineProcedure,
+		svc.Examine,
+		connect.WithSchema(controlServiceMethods.ByName("Examine")),
 		connect.WithHandlerOptions(opts...),
 	)
 	controlServiceExplainHandler := connect.NewUnaryHandlerSimple(
@@ -574,6 +630,10 @@ func NewControlServiceHandler(svc ControlServiceHandler, opts ...connect.Handler
 		switch r.URL.Path {
 		case ControlServiceStatusProcedure:
 			controlServiceStatusHandler.ServeHTTP(w, r)
+		case ControlServiceManagersProcedure:
+			controlServiceManagersHandler.ServeHTTP(w, r)
+		case ControlServiceExamineProcedure:
+			controlServiceExamineHandler.ServeHTTP(w, r)
 		case ControlServiceExplainProcedure:
 			controlServiceExplainHandler.ServeHTTP(w, r)
 		case ControlServiceLocksProcedure:
@@ -619,6 +679,14 @@ type UnimplementedControlServiceHandler struct{}
 
 func (UnimplementedControlServiceHandler) Status(context.Context, *v1.StatusRequest) (*v1.StatusResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Status is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Managers(context.Context, *v1.ManagersRequest) (*v1.ManagersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Managers is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Examine(context.Context, *v1.ExamineRequest) (*v1.ExamineResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Examine is not implemented"))
 }
 
 func (UnimplementedControlServiceHandler) Explain(context.Context, *v1.ExplainRequest) (*v1.ExplainResponse, error) {

@@ -1,0 +1,92 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+	"github.com/drover-jobs/drover/protocol/testenv"
+)
+
+// found asks a manager to examine what it stands on, by check.
+func found(t *testing.T, m *manager) map[string]*apiv1.Finding {
+	t.Helper()
+	answer, err := m.control(t).Examine(t.Context(), &apiv1.ExamineRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings := map[string]*apiv1.Finding{}
+	for _, f := range answer.GetFindings() {
+		findings[f.GetCheck()] = f
+		if bad := f.GetVerdict() != "ok" && f.GetVerdict() != "unknown"; f.GetFound() == "" || bad != (f.GetAdvice() != "") {
+			t.Errorf("a finding without a find, or with advice for no reason or none for one: %+v", f)
+		}
+	}
+	return findings
+}
+
+// What would lose tasks or stop the manager is found, with what to do about it; what is sound is called so.
+func TestExamine(t *testing.T) {
+	t.Parallel()
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		m := setUp(t, "{embedded: true}", "", "memory_max: 100MiB").start()
+		for check, f := range found(t, m) {
+			if want := "ok"; f.GetVerdict() != want && check != "disk" && check != "memory" {
+				t.Errorf("%s is %s: %s", check, f.GetVerdict(), f.GetFound())
+			}
+		}
+	})
+	t.Run("unsound Redis", func(t *testing.T) {
+		t.Parallel()
+		r := testenv.StartRedis(t, testenv.RedisOptions{Config: []string{"maxmemory 64mb", "maxmemory-policy allkeys-lru"}})
+		m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "", "max_workers: 1000, memory_max: 1024GiB").start()
+		findings := found(t, m)
+		for check, want := range map[string]string{
+			"Redis version": "ok", "Redis eviction": "bad", "Redis persistence": "warning", "Redis memory": "ok", "managers": "ok", "clocks": "ok",
+			"locks": "ok", "memory": "warning", "open files": "ok", "socket paths": "ok",
+		} {
+			if f := findings[check]; f.GetVerdict() != want && (check != "open files" || f.GetVerdict() == "") {
+				t.Errorf("%s is %q: %s", check, f.GetVerdict(), f.GetFound())
+			}
+		}
+		r.Freeze()
+		began := time.Now()
+		findings = found(t, m)
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("with a frozen Redis it took %s", took)
+		}
+		r.Thaw()
+		if f := findings["Redis"]; f.GetVerdict() != "bad" || findings["locks"].GetVerdict() != "bad" || findings["managers"].GetVerdict() != "unknown" {
+			t.Errorf("with a frozen Redis: %+v", findings)
+		}
+	})
+}
+
+// Managers that share a Redis are listed by each of them, with what they do.
+func TestManagersAreListed(t *testing.T) {
+	t.Parallel()
+	r := testenv.StartRedis(t, testenv.RedisOptions{})
+	address := fmt.Sprintf("{address: %q}", r.URL())
+	first, second := setUp(t, address, "", "").start(), setUp(t, address, "", "")
+	text, err := os.ReadFile(second.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second.rewrite(strings.Replace(string(text), "name: test", "name: other", 1))
+	second.start()
+	eventually(t, "both are listed", func() error {
+		answer, err := first.control(t).Managers(t.Context(), &apiv1.ManagersRequest{})
+		if err != nil {
+			return err
+		}
+		if all := answer.GetManagers(); len(all) != 2 || all[0].GetName() != "other" || all[0].GetOwn() || !all[1].GetOwn() ||
+			all[0].GetState() != "running" || len(all[0].GetQueues()) != 2 || all[0].GetPid() == 0 {
+			return fmt.Errorf("the managers are %v", all)
+		}
+		return nil
+	})
+}
