@@ -57,11 +57,15 @@ func who() string {
 }
 
 func dial(address string) (client.Client, session.Control, error) {
-	tasks, err := client.Dial(address)
+	options, err := session.RemoteOptions(address, os.Getenv, os.ReadFile)
 	if err != nil {
 		return nil, nil, err
 	}
-	control, err := client.Control(address)
+	tasks, err := client.Dial(address, options...)
+	if err != nil {
+		return nil, nil, err
+	}
+	control, err := client.Control(address, options...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
@@ -72,7 +73,11 @@ func Explain(ctx context.Context, env *Env, err error) *ExitError {
 	case errors.Is(err, client.ErrNoManager):
 		return NoManagerAt(env.Address, err)
 	case errors.Is(err, client.ErrForbidden):
-		return &ExitError{Code: Failed, Kind: "forbidden", Message: err.Error()}
+		message := err.Error()
+		if strings.HasPrefix(env.Address, "https:") {
+			message += "; DROVER_TOKEN_FILE names a file that holds a token"
+		}
+		return &ExitError{Code: Failed, Kind: "forbidden", Message: message}
 	case errors.Is(err, context.DeadlineExceeded):
 		return &ExitError{Code: TimeRanOut, Kind: "no_answer",
 			Message: fmt.Sprintf("the manager at %s did not answer in time: it may be stopped or overloaded; see its log", env.Address)}

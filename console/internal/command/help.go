@@ -40,7 +40,8 @@ func helpCommand(tree *Tree) *Command {
 }
 
 const epilogue = `The manager's socket is --socket PATH, else $DROVER_SOCKET, else the first that exists of var/drover.sock,
-$XDG_RUNTIME_DIR/drover/drover.sock and /run/drover/drover.sock.
+$XDG_RUNTIME_DIR/drover/drover.sock and /run/drover/drover.sock. A manager on the network is https://HOST:PORT instead of a path; then
+$DROVER_TOKEN_FILE names a file with the token, and $DROVER_CA_FILE one with the certificates to believe in.
 
 At the prompt and in scripts a semicolon or the end of the line ends a command, # begins a comment, and 'quotes', "quotes" and \
 work as in a shell; JSON needs none: submit feed-pull {"url": "https://example.org/feed.xml"}. The prompt completes commands, flags,
