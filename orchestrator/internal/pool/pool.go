@@ -69,6 +69,7 @@ type Pool struct {
 
 	mu       sync.Mutex
 	buffer   []*job.Job
+	lapse    time.Time           // when the next client's deadline in the buffer may pass; zero for none
 	stalled  time.Time           // since when jobs wait without one of them being given to a process
 	members  []*member           // in the order of their numbers
 	early    map[uint64]job.Exit // processes that ended before their start was told
@@ -167,6 +168,7 @@ func (p *Pool) Offer(j *job.Job) {
 		p.stalled = time.Now()
 	}
 	p.buffer = append(p.buffer, j)
+	p.expect(j)
 	p.dispatch()
 	short := len(p.buffer) > 0
 	p.mu.Unlock()

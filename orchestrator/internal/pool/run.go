@@ -51,9 +51,11 @@ func (p *Pool) adjust(ctx context.Context) time.Duration {
 		returned, p.buffer = p.buffer, nil
 	}
 	now := time.Now()
-	wait := min(p.replaceNext(ctx, now), p.resize(ctx, now), p.retireIdle(now), p.pace.wait(now, len(p.buffer)))
+	lapsed, nextLapse := p.takeLapsed(now)
+	wait := min(nextLapse, p.replaceNext(ctx, now), p.resize(ctx, now), p.retireIdle(now), p.pace.wait(now, len(p.buffer)))
 	p.mu.Unlock()
 	p.giveBack(returned)
+	p.expire(lapsed)
 	return wait
 }
 
