@@ -156,8 +156,11 @@ func endPoint(t *task.Task, p place, now time.Time, last int) storyPoint {
 // ended tells the end of a task.
 func ended(t *task.Task, last int) storyPoint {
 	point := storyPoint{At: stamp(t.Ended), What: "ended", Text: t.State.String(), paint: paintOf(t.State)}
-	if t.Attempts > last && t.Run > 0 {
-		point.Text += fmt.Sprintf(" in run %d, after %s", t.Attempts, screen.Duration(t.Run))
+	if t.Attempts > last {
+		point.Text += fmt.Sprintf(" in run %d", t.Attempts)
+		if t.Run > 0 { // shorter than a millisecond is 0
+			point.Text += ", after " + screen.Duration(t.Run)
+		}
 	}
 	if t.Queued > 0 && t.Attempts > last {
 		point.More = append(point.More, fmt.Sprintf("that run had waited %s before", screen.Duration(t.Queued)))
