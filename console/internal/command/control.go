@@ -28,6 +28,8 @@ type Control interface {
 // Observer shows how a manager is doing.
 type Observer interface {
 	Status(ctx context.Context, request *apiv1.StatusRequest) (*apiv1.StatusResponse, error)
+	Managers(ctx context.Context, request *apiv1.ManagersRequest) (*apiv1.ManagersResponse, error)
+	Examine(ctx context.Context, request *apiv1.ExamineRequest) (*apiv1.ExamineResponse, error)
 	Explain(ctx context.Context, request *apiv1.ExplainRequest) (*apiv1.ExplainResponse, error)
 	Locks(ctx context.Context, request *apiv1.LocksRequest) (*apiv1.LocksResponse, error)
 	Settings(ctx context.Context, request *apiv1.SettingsRequest) (*apiv1.SettingsResponse, error)

@@ -40,7 +40,7 @@ func TestControlOutput(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
 		"explain": "explain feed-pull", "explain-json": "explain feed-pull --json", "explain-unknown": "explain feed-pul",
-		"locks": "locks", "locks-json": "locks --json",
+		"locks": "locks", "locks-json": "locks --json", "managers": "managers", "managers-json": "managers --json",
 		"tasks": "tasks feed-pull", "tasks-json": "tasks feed-pull --state dead --limit 2 --json", "tasks-none": "tasks feed-pull --state failed",
 		"tasks-state": "tasks feed-pull --state ded", "tasks-unknown": "tasks feedpull",
 		"why-killed": "why feed-pull:killed", "why-killed-json": "why feed-pull:killed --json", "why-held": "why feed-pull:held",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/drover-jobs/drover/console/internal/screen"
+	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 )
 
 func doctorCommand() *Command {
@@ -13,7 +14,8 @@ func doctorCommand() *Command {
 		Name:    "doctor",
 		Summary: "is everything sound, and what to do where it is not",
 		Help: `It looks at the socket, the manager, its broker, locks, queues, dead letters, plugins and workers, and, where the manager runs on
-this machine, at its limit of open files and the room on the disk. What cannot be known from here is said to be unknown. The
+this machine, at its limit of open files and the room on the disk; the manager itself looks
+at the settings of Redis, clocks, checksums, memory and disks. What cannot be known from here is said to be unknown. The
 exit code is 1 when something is bad; warnings alone are 0.`,
 		Examples: []Example{
 			{`drover doctor`, "look at everything"},
@@ -62,6 +64,7 @@ func runDoctor(ctx context.Context, env *Env, _ *Args) error {
 	findings = append(findings, checkWorkers(s)...)
 	findings = append(findings, checkSettings(ctx, env)...)
 	findings = append(findings, checkMachine(env, s)...)
+	findings = append(findings, examined(ctx, env)...)
 	worst := sound
 	for _, f := range findings {
 		switch {
@@ -78,6 +81,19 @@ func runDoctor(ctx context.Context, env *Env, _ *Args) error {
 		return told(Failed)
 	}
 	return nil
+}
+
+// examined is what the manager finds when it looks at what it stands on.
+func examined(ctx context.Context, env *Env) []finding {
+	answer, err := ask(ctx, "examine the manager", env.Control.Examine, &apiv1.ExamineRequest{})
+	if err != nil {
+		return []finding{{Check: "what the manager stands on", Verdict: uncertain, Found: err.Error()}}
+	}
+	findings := make([]finding, 0, len(answer.GetFindings()))
+	for _, f := range answer.GetFindings() {
+		findings = append(findings, finding{Check: f.GetCheck(), Verdict: verdict(f.GetVerdict()), Found: f.GetFound(), Do: f.GetAdvice()})
+	}
+	return findings
 }
 
 func tellFindings(env *Env, worst verdict, findings []finding) error {

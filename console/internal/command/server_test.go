@@ -90,6 +90,20 @@ func (m *manager) Status(context.Context, *apiv1.StatusRequest) (*apiv1.StatusRe
 	return s, nil
 }
 
+func (m *manager) Managers(context.Context, *apiv1.ManagersRequest) (*apiv1.ManagersResponse, error) {
+	return &apiv1.ManagersResponse{Managers: []*apiv1.ManagerEntry{
+		{Name: "m1", Host: "one", Pid: 4242, Version: "1.0", StartedMs: now().Add(-time.Hour).UnixMilli(), State: "running", Queues: []string{"feed-pull", "misbehave"}, Workers: 4, Running: 3, SilentMs: 900, Own: true},
+		{Name: "m2", Host: "two\x1b[2J", Pid: 17, Version: "1.0", StartedMs: now().Add(-time.Hour).UnixMilli(), State: "absent", Queues: []string{"feed-pull"}, SilentMs: 61_000},
+	}}, m.err
+}
+
+func (m *manager) Examine(context.Context, *apiv1.ExamineRequest) (*apiv1.ExamineResponse, error) {
+	return &apiv1.ExamineResponse{Findings: []*apiv1.Finding{
+		{Check: "Redis eviction", Verdict: "bad", Found: "maxmemory-policy is allkeys-lru", Advice: "set maxmemory-policy noeviction"},
+		{Check: "clocks", Verdict: "ok", Found: "they agree"},
+	}}, m.err
+}
+
 func (m *manager) Explain(_ context.Context, r *apiv1.ExplainRequest) (*apiv1.ExplainResponse, error) {
 	if r.GetQueue() != "feed-pull" {
 		return nil, missing("no such queue")

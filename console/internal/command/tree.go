@@ -16,7 +16,7 @@ func New() *Tree {
 	t := &Tree{}
 	t.commands = []*Command{
 		submitCommand(), waitCommand(), taskCommand(), whyCommand(), tasksCommand(), cancelCommand(), retryCommand(), dropCommand(),
-		statusCommand(), queuesCommand(), workersCommand(), pluginsCommand(), locksCommand(), explainCommand(), topCommand(), watchCommand(),
+		statusCommand(), queuesCommand(), workersCommand(), pluginsCommand(), locksCommand(), managersCommand(), explainCommand(), topCommand(), watchCommand(),
 		logsCommand(), stacksCommand(), doctorCommand(),
 		pauseCommand(), resumeCommand(), restartCommand(), killCommand(),
 		settingsCommand(), setCommand(), unsetCommand(), diffCommand(), undoCommand(), saveCommand(), reloadCommand(),
