@@ -27,12 +27,12 @@ func TestDeadlineWhileWaiting(t *testing.T) {
 		}
 		for minute := 1; minute <= 3; minute++ {
 			at := began.Add(time.Duration(minute) * time.Minute)
-			time.Sleep(time.Until(at) - time.Millisecond)
+			time.Sleep(time.Until(at) - time.Millisecond) //nolint:forbidigo // the clock of synctest
 			synctest.Wait()
 			if held := r.Stats().Held; held != 5-minute {
 				t.Errorf("%d are held just before minute %d", held, minute)
 			}
-			time.Sleep(2 * time.Millisecond)
+			time.Sleep(2 * time.Millisecond) //nolint:forbidigo // the clock of synctest
 			synctest.Wait()
 			if o := r.outcome(waiting[4-minute]); o.End != job.Expired || o.Fault == nil || !o.Started.IsZero() {
 				t.Errorf("after minute %d: %+v", minute, o)
