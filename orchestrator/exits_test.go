@@ -101,6 +101,8 @@ func TestEveryReasonOfAnEnd(t *testing.T) {
 			t.Errorf("the status of queue %s counts %v", reason, exits)
 		}
 	}
+	// Only then is the worker that is left one that stays until the stop.
+	eventually(t, "the worker of stop has been replaced", m.wroteLine("ended: reload,", "queue=stop"))
 	m.workerOf(t, string(job.ExitStop))
 	m.stop()
 	if err := m.wroteLine("ended: stop,", "queue=stop")(); err != nil {

@@ -32,7 +32,7 @@ func TestStopGivesEverythingBack(t *testing.T) {
 
 	var ids []task.ID
 	for i := range running + buffered + queued {
-		submitted, err := c.Submit(t.Context(), "misbehave", map[string]any{"do": "sleep", "ms": sleepOf(i, running), "value": i})
+		submitted, err := c.Submit(t.Context(), "misbehave", map[string]any{"do": "sleep", "ms": sleepOf(i, running), "times": 1, "value": i})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,6 +42,9 @@ func TestStopGivesEverythingBack(t *testing.T) {
 	eventually(t, "four run and twenty are buffered", func() error {
 		if n := rdb.LLen(t.Context(), keys.Active()).Val(); n != running+buffered {
 			return fmt.Errorf("%d are active", n)
+		}
+		if n := m.queue(t, "misbehave").GetRunning(); n != running { // taken is not running: the workers may be starting
+			return fmt.Errorf("%d run", n)
 		}
 		return nil
 	})
@@ -91,10 +94,10 @@ func TestStopGivesEverythingBack(t *testing.T) {
 	m.stop()
 }
 
-// sleepOf gives the first tasks a long sleep, so that they run during the stop, and the others none.
+// sleepOf gives the first tasks a sleep, in their first run, that is longer than any stop, and the others none.
 func sleepOf(i, running int) int {
 	if i < running {
-		return 3000
+		return 60_000
 	}
 	return 0
 }
@@ -123,23 +126,12 @@ func TestKilledWorkerCostsOneKill(t *testing.T) {
 	r := testenv.StartRedis(t, testenv.RedisOptions{})
 	m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "", "max_workers: 1").start()
 	c := straight(t, r)
-	submitted, err := c.Submit(t.Context(), "misbehave", map[string]any{"do": "sleep", "ms": 800, "value": "done"})
+	submitted, err := c.Submit(t.Context(), "misbehave", map[string]any{"do": "sleep", "ms": 60_000, "times": 1, "value": "done"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	victim := 0
-	eventually(t, "the task runs", func() error {
-		got, err := c.Get(t.Context(), submitted.ID)
-		if err != nil {
-			return err
-		}
-		children := childrenOf(t, m.process.Process.Pid, "misbehave")
-		if got.State != task.Running || len(children) != 1 {
-			return fmt.Errorf("it is %s, with %d workers", got.State, len(children))
-		}
-		victim = children[0]
-		return nil
-	})
+	eventually(t, "the task runs", func() error { return m.busy(t, "misbehave") }) // Redis says so of one that is held, too
+	victim := m.workerOf(t, "misbehave")
 	kill(t, victim)
 	ended, err := client.Wait(t.Context(), c, submitted.ID)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -51,8 +52,12 @@ type processRunner struct {
 
 var _ runner.Runner = (*processRunner)(nil)
 
-// pipeGrace is how long output is still read after the process has ended: a grandchild outside the group may hold the pipes.
-const pipeGrace = 200 * time.Millisecond
+// pipeGrace is how long output is still read after the process has ended, at most: a descendant may hold the pipes, and write on. How
+// often they are looked at meanwhile is pipeLook.
+const (
+	pipeGrace = 200 * time.Millisecond
+	pipeLook  = 2 * time.Millisecond
+)
 
 func newRunner(l *Launcher, spec Spec, out *output) *processRunner {
 	cmd := exec.Command(spec.Command[0], spec.Command[1:]...) //nolint:gosec // the command is the operator's; its life is not a call's
@@ -189,16 +194,45 @@ func (r *processRunner) reap() {
 	go r.sweep()     // beside the rest: nobody has to wait for it but the launcher's end
 	_ = r.cmd.Wait() // its pipes are files of ours, so it waits for nothing else
 	r.state = r.cmd.ProcessState
-	deadline := time.Now().Add(pipeGrace)
-	for _, f := range r.readers {
-		_ = f.SetReadDeadline(deadline)
-	}
-	r.pumps.Wait()
+	r.readOut()
 	_ = r.stdoutW.CloseWithError(io.EOF)
 	closeAll(append(r.readers, r.lifeline))
 	r.out.finish()
 	reaper.Forget(r.launcher.socketDir, pid)
 	close(r.done)
+}
+
+// readOut reads what the process had written when it ended. It does not wait for the end of the pipes, which a descendant may hold
+// that takes its time to be gone: the tasks of the process wait for this.
+func (r *processRunner) readOut() {
+	ended := make(chan struct{})
+	go func() {
+		r.pumps.Wait()
+		close(ended)
+	}()
+	look := time.NewTicker(pipeLook)
+	defer look.Stop()
+	for deadline := time.Now().Add(pipeGrace); time.Now().Before(deadline) && slices.ContainsFunc(r.readers, unread); {
+		select {
+		case <-ended:
+			return
+		case <-look.C:
+		}
+	}
+	for _, f := range r.readers {
+		_ = f.SetReadDeadline(time.Now())
+	}
+	<-ended
+}
+
+// unread reports whether there is something in a pipe.
+func unread(pipe *os.File) bool {
+	n := 0
+	raw, err := pipe.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }) //nolint:gosec // a file's number
+	}
+	return err == nil && n > 0
 }
 
 // killGroup sends SIGKILL to the process, its group and all its descendants; nothing once it is collected.
