@@ -15,11 +15,12 @@ const (
 	pluginVariable = "PLUGIN_UNIX_SOCKET_DIR"
 )
 
-// How often a sweep looks again, at most how long, and how long it waits in between: a killed process takes a moment to go, and
-// one that was forking when it was killed has left a child.
+// How often a sweep looks again, at most how long, and how long it waits in between, which doubles: a killed process takes a moment to
+// go, a large one a long moment, and one that was forking when it was killed has left a child. A look reads all of /proc.
 const (
-	sweepFor   = 5 * time.Second
-	sweepPause = 2 * time.Millisecond
+	sweepFor          = 5 * time.Second
+	sweepPause        = 2 * time.Millisecond
+	longestSweepPause = 32 * time.Millisecond
 )
 
 // Sweep kills every process that belongs to the workers of the manager with this directory, until none is found or five seconds are
@@ -46,6 +47,7 @@ func SweepWorker(sockets string, strays []Process) (killed int, clean bool) {
 // sweep kills what find finds until that is nothing.
 func sweep(find func() []Process) (killed int, clean bool) {
 	counted := map[Process]bool{}
+	pause := sweepPause
 	for late := time.Now().Add(sweepFor); ; {
 		found := find()
 		if len(found) == 0 {
@@ -58,7 +60,8 @@ func sweep(find func() []Process) (killed int, clean bool) {
 		if time.Now().After(late) {
 			return len(counted), false
 		}
-		<-time.After(sweepPause)
+		<-time.After(pause)
+		pause = min(2*pause, longestSweepPause)
 	}
 }
 
