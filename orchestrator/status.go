@@ -93,13 +93,15 @@ const unknownCount = -1
 
 func (s *status) queue(name string, stats pool.Stats, counts map[string]intake.Counts) *apiv1.Queue {
 	settings := s.o.queueSettings(name)
-	ended := s.o.controller.Counts(name)
+	ended, times := s.o.controller.Counts(name), s.o.controller.Times(name)
 	q := &apiv1.Queue{
 		Name: name, Plugin: s.o.config.Queues[name].Plugin, State: "ok",
 		Waiting: unknownCount, Scheduled: unknownCount, Retry: unknownCount, Dead: unknownCount,
 		Held: int64(stats.Held), LockWaiting: int64(s.o.queues[name].Waiting()), Running: int64(stats.Running), Workers: int64(len(stats.Workers) + stats.Starting), MaxWorkers: int64(settings.MaxWorkers),
 		Completed: ended.Completed, Failed: ended.Failed, Killed: ended.Killed, Priority: string(settings.Priority),
-		Exits: make(map[string]uint64, len(stats.Exits)),
+		Exits:    make(map[string]uint64, len(stats.Exits)),
+		RunP50Us: microseconds(times.RunP50), RunP99Us: microseconds(times.RunP99),
+		WaitP50Us: microseconds(times.WaitP50), WaitP99Us: microseconds(times.WaitP99),
 	}
 	for reason, n := range stats.Exits {
 		q.Exits[string(reason)] = n
@@ -114,6 +116,11 @@ func (s *status) queue(name string, stats pool.Stats, counts map[string]intake.C
 		q.State, q.Reason = "circuit-open", stats.Reason
 	}
 	return q
+}
+
+// microseconds is d in whole microseconds, rounded up: only nothing is 0.
+func microseconds(d time.Duration) uint64 {
+	return uint64(max(0, d+time.Microsecond-1) / time.Microsecond) //nolint:gosec // not negative
 }
 
 // paused says for whom a queue is paused; empty when it is not.

@@ -169,7 +169,8 @@ func sampleStatus() *apiv1.StatusResponse {
 			Name: "dev", Version: "v0.1.0", Pid: 4242, StartedMs: ago(192 * time.Second), State: "running", Broker: "embedded at 127.0.0.1:40113",
 		},
 		Queues: []*apiv1.Queue{
-			{Name: "feed-pull", Plugin: "feed-pull", State: "ok", Waiting: 12, Retry: 1, Held: 4, Running: 8, Workers: 2, MaxWorkers: 4, Completed: 1041, Failed: 3},
+			{Name: "feed-pull", Plugin: "feed-pull", State: "ok", Waiting: 12, Retry: 1, Held: 4, Running: 8, Workers: 2, MaxWorkers: 4, Completed: 1041, Failed: 3,
+				RunP50Us: 340, RunP99Us: 3_120_000, WaitP50Us: 4200, WaitP99Us: 61_000},
 			{Name: "misbehave", Plugin: "misbehave", State: "circuit-open", Reason: "the program ended \x1b[31m5 times\nwhile starting", Waiting: -1, Scheduled: -1, Retry: -1, Dead: 2, MaxWorkers: 1, Killed: 7},
 		},
 		Workers: []*apiv1.Worker{

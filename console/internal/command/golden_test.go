@@ -45,7 +45,7 @@ func waiting() *task.Task {
 func TestOutput(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
-		"status": "status", "status-json": "status --json", "queues": "queues", "queues-json": "--json queues", "queue": "queues misbehave",
+		"status": "status", "status-json": "status --json", "queues": "queues", "queues-json": "--json queues", "queue": "queues misbehave", "queue-times": "queues feed-pull",
 		"workers": "workers", "workers-none": "workers misbehave", "workers-json": "workers feed-pull --json", "plugins": "plugins", "plugins-json": "plugins --json",
 		"task-completed": "task feed-pull:done", "task-dead": "task feed-pull:dead", "task-running": "task feed-pull:running", "task-waiting": "task feed-pull:waiting",
 		"task-json": "task feed-pull:dead --json",

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 
@@ -21,7 +22,8 @@ func queuesCommand() *Command {
 		Summary: "the queues, or one of them in full",
 		Help: `WAITING, DELAYED, RETRY and DEAD are counted in the broker, over all managers. HELD (taken, waiting for a worker),
 RUNNING and WORKERS are this manager's. DONE, FAILED and KILLED count the runs since this manager's start. On a narrow
-terminal what has no room stands below its row.`,
+terminal what has no room stands below its row. One queue is shown with its run time and its wait (from when a task could
+have been taken until a worker had it): of the runs of the last minute, at least the last 20 and at most the last 1024.`,
 		Examples: []Example{
 			{`drover queues`, "all queues"},
 			{`drover queues feed-pull`, "one queue, every number with its meaning"},
@@ -99,9 +101,21 @@ func queueFields(q *apiv1.Queue) *screen.Fields {
 	f.Add("Workers", fmt.Sprintf("%d of at most %d", q.GetWorkers(), q.GetMaxWorkers()))
 	f.Add("Done", fmt.Sprintf("%d runs completed, %d failed, %d killed since this manager's start",
 		q.GetCompleted(), q.GetFailed(), q.GetKilled()))
+	f.Add("Run time", timesText(q.GetRunP50Us(), q.GetRunP99Us(), q.GetRunP99Us()))
+	f.Add("Wait", timesText(q.GetWaitP50Us(), q.GetWaitP99Us(), q.GetRunP99Us()))
 	f.Add("Ended", exitsText(q.GetExits()))
 	f.Add("Priority", q.GetPriority())
 	return &f
+}
+
+// timesText says how long half of the latest runs and all but the slowest took, in microseconds; empty when nothing ran, as longest
+// run time tells.
+func timesText(half, most, longestRun uint64) string {
+	if longestRun == 0 {
+		return ""
+	}
+	short := func(us uint64) string { return screen.Short(time.Duration(us) * time.Microsecond) } //nolint:gosec // of less than centuries
+	return fmt.Sprintf("%s or less for half of the latest runs, %s for 99 of 100", short(half), short(most))
 }
 
 // exitsText says how many worker processes ended, for which reason; empty for none.

@@ -44,6 +44,11 @@ type queueJSON struct {
 	Exits       map[string]uint64 `json:"exits,omitempty"`
 	Priority    string            `json:"priority,omitempty"`
 	LockWaiting int64             `json:"lock_waiting"`
+
+	RunP50  uint64 `json:"run_p50_us"`
+	RunP99  uint64 `json:"run_p99_us"`
+	WaitP50 uint64 `json:"wait_p50_us"`
+	WaitP99 uint64 `json:"wait_p99_us"`
 }
 
 type workerJSON struct {
@@ -90,6 +95,7 @@ func queueViews(queues []*apiv1.Queue) []queueJSON {
 			Held: q.GetHeld(), Running: q.GetRunning(), Workers: q.GetWorkers(), MaxWorkers: q.GetMaxWorkers(),
 			Completed: q.GetCompleted(), Failed: q.GetFailed(), Killed: q.GetKilled(),
 			Exits: q.GetExits(), Priority: q.GetPriority(), LockWaiting: q.GetLockWaiting(),
+			RunP50: q.GetRunP50Us(), RunP99: q.GetRunP99Us(), WaitP50: q.GetWaitP50Us(), WaitP99: q.GetWaitP99Us(),
 		}
 	}
 	return views

@@ -24,6 +24,21 @@ func Duration(d time.Duration) string {
 	}
 }
 
+// Short is d as Duration shows it, but also what is much less than a second: "0.34 ms", "3.1 ms". Anything above nothing is at least
+// "0.01 ms".
+func Short(d time.Duration) string {
+	const oneDigit, twoDigits, least = 10 * time.Millisecond, time.Millisecond, 10 * time.Microsecond
+	ms := float64(max(d, least)) / float64(time.Millisecond)
+	switch {
+	case d <= 0 || d >= oneDigit:
+		return Duration(d)
+	case d >= twoDigits:
+		return fmt.Sprintf("%.1f ms", ms)
+	default:
+		return fmt.Sprintf("%.2f ms", ms)
+	}
+}
+
 // Bytes is a size for a person, in steps of 1024: "812 B", "14.2 MiB".
 func Bytes(n int64) string {
 	const step = 1024

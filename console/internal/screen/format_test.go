@@ -13,6 +13,11 @@ func TestFormats(t *testing.T) {
 	t.Parallel()
 	for want, got := range map[string]string{
 		"0 ms":    screen.Duration(-time.Second),
+		"0.01 ms": screen.Short(1),
+		"0.34 ms": screen.Short(340 * time.Microsecond),
+		"3.1 ms":  screen.Short(3120 * time.Microsecond),
+		"45 ms":   screen.Short(45 * time.Millisecond),
+		"1.2 s":   screen.Short(1200 * time.Millisecond),
 		"340 ms":  screen.Duration(340 * time.Millisecond),
 		"999 ms":  screen.Duration(time.Second - 1),
 		"59.9 s":  screen.Duration(time.Minute - 1),

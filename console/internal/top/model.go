@@ -113,6 +113,7 @@ func (m *model) queueOrders() []order[*apiv1.Queue] {
 			y, _ := m.rate(b.GetName())
 			return cmp.Compare(y, x)
 		}},
+		{"run time", func(a, b *apiv1.Queue) int { return cmp.Compare(b.GetRunP99Us(), a.GetRunP99Us()) }},
 		{"failures", func(a, b *apiv1.Queue) int {
 			return cmp.Compare(b.GetFailed()+b.GetKilled(), a.GetFailed()+a.GetKilled())
 		}},

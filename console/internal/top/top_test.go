@@ -28,6 +28,7 @@ func busy(completed uint64) *apiv1.StatusResponse {
 		s.Queues = append(s.Queues, &apiv1.Queue{
 			Name: name, State: []string{"paused", "ok", "circuit-open"}[i], Waiting: int64(10 * i), Running: int64(i), Completed: completed * uint64(i+1),
 			Failed: uint64(5 - i), Dead: int64(i), Workers: 2, MaxWorkers: 4,
+			RunP50Us: uint64(i) * 340, RunP99Us: uint64(i) * 61_000,
 		})
 	}
 	for i := range 30 {
@@ -75,11 +76,14 @@ func TestView(t *testing.T) {
 	m.Heard(busy(20), nil, start().Add(2*time.Second))
 	got := strings.Join(m.View(80, 24, screen.Style{}), "\n")
 	for _, want := range []string{
-		`dev\x1b[2J running  up 1h00m  30 workers, 465.0 MiB`, "QUEUE", ">  feed-pull", "20.0", "circuit-open", "frozen", "q quit",
+		`dev\x1b[2J running  up 1h00m  30 workers, 465.0 MiB`, "QUEUE", ">  feed-pull", "20.0", "P99", "122 ms", "circuit-open", "frozen", "q quit",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
 		}
+	}
+	if wide := strings.Join(m.View(120, 24, screen.Style{}), "\n"); !strings.Contains(wide, "0.34 ms   61 ms") || !strings.Contains(wide, "-       -") {
+		t.Errorf("no run times in\n%s", wide)
 	}
 	m.Press("\tss" + strings.Repeat("k", 30)) // by memory: the largest first
 	if got := strings.Join(m.View(80, 24, screen.Style{}), "\n"); !strings.Contains(got, "[#########-] 30.0 MiB") {

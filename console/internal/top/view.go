@@ -66,7 +66,8 @@ func helpLines(columns int) []string {
 	lines := []string{
 		"", "q, Ctrl-C   leave", "up, k       select the one above", "down, j     select the one below", "Tab         go from the queues to the workers, and back",
 		"s           sort by another column", "p           pause the queue, or resume it", "r           restart the worker, or all of the queue, after their tasks",
-		"K           kill the worker, after asking", "Ctrl-Z      suspend    Ctrl-L  draw anew", "", "DONE/S is the mean of the last seconds. Any key goes back.",
+		"K           kill the worker, after asking", "Ctrl-Z      suspend    Ctrl-L  draw anew", "", "DONE/S is the mean of the last seconds. P50 and P99 are run times: half of",
+		"the latest runs, and 99 of 100, took no longer. Any key goes back.",
 	}
 	for i := range lines {
 		lines[i] = screen.Cut(lines[i], columns)
@@ -93,7 +94,8 @@ func (m *model) tables(rows int, style screen.Style) []string {
 func (m *model) queueLines(queues []*apiv1.Queue, rows int, style screen.Style) []string {
 	t := &screen.Table{Columns: []screen.Column{
 		{Title: " "}, {Title: "QUEUE", Flexible: true}, {Title: "STATE"}, {Title: "WAITING", Right: true}, {Title: "RUNNING", Right: true}, {Title: "DONE/S", Right: true, Spare: 1},
-		{Title: "FAILED", Right: true, Spare: 3}, {Title: "KILLED", Right: true, Spare: 4}, {Title: "DEAD", Right: true, Spare: 2}, {Title: "WORKERS", Right: true},
+		{Title: "P50", Right: true, Spare: 5}, {Title: "P99", Right: true, Spare: 3},
+		{Title: "FAILED", Right: true, Spare: 4}, {Title: "KILLED", Right: true, Spare: 6}, {Title: "DEAD", Right: true, Spare: 2}, {Title: "WORKERS", Right: true},
 	}}
 	at := slices.IndexFunc(queues, func(q *apiv1.Queue) bool { return q.GetName() == m.queue })
 	for i, q := range queues {
@@ -103,6 +105,7 @@ func (m *model) queueLines(queues []*apiv1.Queue, rows int, style screen.Style) 
 		}
 		t.Add(mark(i == at && !m.onWorkers), screen.Text(q.GetName()), screen.Cell{Text: q.GetState(), Paint: statePaint(q.GetState())},
 			screen.Text(screen.Count(q.GetWaiting())), screen.Text(screen.Count(q.GetRunning())), screen.Text(rate),
+			runTime(q, q.GetRunP50Us()), runTime(q, q.GetRunP99Us()),
 			number(q.GetFailed(), screen.Warn), number(q.GetKilled(), screen.Bad), screen.Cell{Text: screen.Count(q.GetDead()), Paint: paintIf(q.GetDead() > 0)},
 			screen.Text(fmt.Sprintf("%d/%d", q.GetWorkers(), q.GetMaxWorkers())))
 	}
@@ -131,6 +134,14 @@ func (m *model) workerLines(workers []*apiv1.Worker, rows int, style screen.Styl
 			screen.Text(age), screen.Text(strconv.FormatUint(w.GetTasks(), 10)), screen.Text(fmt.Sprintf("%d/%d", w.GetRunning(), w.GetSlots())), memory(w))
 	}
 	return window(t, at, m.onWorkers, rows, style)
+}
+
+// runTime is a queue's run time of so many microseconds, when something has run.
+func runTime(q *apiv1.Queue, us uint64) screen.Cell {
+	if q.GetRunP99Us() == 0 {
+		return screen.Text("-")
+	}
+	return screen.Text(screen.Short(time.Duration(us) * time.Microsecond)) //nolint:gosec // of less than centuries
 }
 
 // memory is a worker's memory as a bar against its limit, when it has one.

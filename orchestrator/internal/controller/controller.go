@@ -34,6 +34,7 @@ type Controller struct {
 	latest map[*job.Job]task.Progress
 	over   recent
 	counts map[string]*Counts
+	timers map[string]*timer
 }
 
 // Counts are how many runs ended how in a queue, since the manager's start.
@@ -43,7 +44,7 @@ type Counts struct {
 
 // New returns a controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, progress: make(chan struct{}, 1), told: rate.NewLimiter(toldPerSecond, toldAtOnce), latest: map[*job.Job]task.Progress{}, counts: map[string]*Counts{}}
+	return &Controller{Deps: d, progress: make(chan struct{}, 1), told: rate.NewLimiter(toldPerSecond, toldAtOnce), latest: map[*job.Job]task.Progress{}, counts: map[string]*Counts{}, timers: map[string]*timer{}}
 }
 
 // End decides what becomes of a job. A second end of the same job changes nothing.
@@ -55,7 +56,7 @@ func (c *Controller) End(j *job.Job, o job.Outcome) {
 	if !j.Decide(v) {
 		return
 	}
-	c.count(j, v)
+	c.count(j, o, v)
 	c.tell(j, v)
 }
 
@@ -167,7 +168,8 @@ func (c *Controller) describe(j *job.Job, o job.Outcome, q settings.Queue, v *jo
 	}
 }
 
-func (c *Controller) count(j *job.Job, v job.Verdict) {
+func (c *Controller) count(j *job.Job, o job.Outcome, v job.Verdict) {
+	ran, timed := timedOf(j, o)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.latest, j)
@@ -185,6 +187,19 @@ func (c *Controller) count(j *job.Job, v job.Verdict) {
 	case v.Counters.Failures > j.Counters.Failures:
 		n.Failed++
 	}
+	if timed {
+		c.timer(j.ID.Queue).add(ran)
+	}
+}
+
+// timer returns that of a queue. The caller holds mu.
+func (c *Controller) timer(queue string) *timer {
+	t := c.timers[queue]
+	if t == nil {
+		t = &timer{}
+		c.timers[queue] = t
+	}
+	return t
 }
 
 // Counts returns the counts of a queue.

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"time"
+
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 )
@@ -16,3 +18,17 @@ func (c *Controller) Pending() int {
 	defer c.mu.Unlock()
 	return len(c.latest)
 }
+
+// Quantile is the pure function.
+func Quantile(sorted []time.Duration, q float64) time.Duration { return quantile(sorted, q) }
+
+// Timer remembers runs.
+type Timer struct{ t timer }
+
+// Add remembers a run that ended at a moment.
+func (t *Timer) Add(ended time.Time, run, wait time.Duration) {
+	t.t.add(timed{ended: ended.UnixNano(), run: run, wait: wait})
+}
+
+// Times sums them up.
+func (t *Timer) Times(now time.Time) Times { return timesOf(t.t.latest(), now) }

@@ -256,7 +256,14 @@ type Queue struct {
 	// The queue's priority: "user" or "system".
 	Priority string `protobuf:"bytes,17,opt,name=priority,proto3" json:"priority,omitempty"`
 	// Tasks that wait for a lock in this manager.
-	LockWaiting   int64 `protobuf:"varint,18,opt,name=lock_waiting,json=lockWaiting,proto3" json:"lock_waiting,omitempty"`
+	LockWaiting int64 `protobuf:"varint,18,opt,name=lock_waiting,json=lockWaiting,proto3" json:"lock_waiting,omitempty"`
+	// How long the latest runs in this manager took, and how long their tasks waited before, from when they could have been taken until a
+	// worker had them, in microseconds: half of them at most p50, all but one in a hundred at most p99. These are the runs of the last minute,
+	// at least the last 20 and at most the last 1024; 0 when nothing has run.
+	RunP50Us      uint64 `protobuf:"varint,19,opt,name=run_p50_us,json=runP50Us,proto3" json:"run_p50_us,omitempty"`
+	RunP99Us      uint64 `protobuf:"varint,20,opt,name=run_p99_us,json=runP99Us,proto3" json:"run_p99_us,omitempty"`
+	WaitP50Us     uint64 `protobuf:"varint,21,opt,name=wait_p50_us,json=waitP50Us,proto3" json:"wait_p50_us,omitempty"`
+	WaitP99Us     uint64 `protobuf:"varint,22,opt,name=wait_p99_us,json=waitP99Us,proto3" json:"wait_p99_us,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -413,6 +420,34 @@ func (x *Queue) GetPriority() string {
 func (x *Queue) GetLockWaiting() int64 {
 	if x != nil {
 		return x.LockWaiting
+	}
+	return 0
+}
+
+func (x *Queue) GetRunP50Us() uint64 {
+	if x != nil {
+		return x.RunP50Us
+	}
+	return 0
+}
+
+func (x *Queue) GetRunP99Us() uint64 {
+	if x != nil {
+		return x.RunP99Us
+	}
+	return 0
+}
+
+func (x *Queue) GetWaitP50Us() uint64 {
+	if x != nil {
+		return x.WaitP50Us
+	}
+	return 0
+}
+
+func (x *Queue) GetWaitP99Us() uint64 {
+	if x != nil {
+		return x.WaitP99Us
 	}
 	return 0
 }
@@ -3660,7 +3695,7 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x16\n" +
 	"\x06broker\x18\x06 \x01(\tR\x06broker\x12!\n" +
 	"\fbroker_error\x18\a \x01(\tR\vbrokerError\x12\x1a\n" +
-	"\bwarnings\x18\b \x03(\tR\bwarnings\"\xaa\x04\n" +
+	"\bwarnings\x18\b \x03(\tR\bwarnings\"\xa6\x05\n" +
 	"\x05Queue\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06plugin\x18\x02 \x01(\tR\x06plugin\x12\x14\n" +
@@ -3681,7 +3716,13 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\x06killed\x18\x0f \x01(\x04R\x06killed\x125\n" +
 	"\x05exits\x18\x10 \x03(\v2\x1f.drover.api.v1.Queue.ExitsEntryR\x05exits\x12\x1a\n" +
 	"\bpriority\x18\x11 \x01(\tR\bpriority\x12!\n" +
-	"\flock_waiting\x18\x12 \x01(\x03R\vlockWaiting\x1a8\n" +
+	"\flock_waiting\x18\x12 \x01(\x03R\vlockWaiting\x12\x1c\n" +
+	"\n" +
+	"run_p50_us\x18\x13 \x01(\x04R\brunP50Us\x12\x1c\n" +
+	"\n" +
+	"run_p99_us\x18\x14 \x01(\x04R\brunP99Us\x12\x1e\n" +
+	"\vwait_p50_us\x18\x15 \x01(\x04R\twaitP50Us\x12\x1e\n" +
+	"\vwait_p99_us\x18\x16 \x01(\x04R\twaitP99Us\x1a8\n" +
 	"\n" +
 	"ExitsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
