@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -77,16 +76,6 @@ func queueNames(queues []*apiv1.Queue) []string {
 		names[i] = q.GetName()
 	}
 	return names
-}
-
-// unknownQueue is the failure for a queue that is not there.
-func unknownQueue(name string, names []string) *ExitError {
-	there := "the manager serves no queue"
-	if len(names) > 0 {
-		there = "there are " + strings.Join(names, ", ")
-	}
-	return &ExitError{Code: Usage, Kind: "unknown_queue",
-		Message: fmt.Sprintf("no such queue: %.80q%s (%s)", name, didYouMean(name, names), there)}
 }
 
 // faultNames are the names of the kinds of failure, sorted.

@@ -105,7 +105,7 @@ func aboutQueue(ctx context.Context, env *Env, queue string, err error) error {
 	if len(names) == 0 || slices.Contains(names, queue) {
 		return err
 	}
-	return unknownQueue(queue, names)
+	return unknownQueue(ctx, env, queue, names)
 }
 
 // aboutWorker replaces the error for a worker that is not there by one that names those that are.

@@ -79,6 +79,53 @@ func TestControlOutput(t *testing.T) {
 	}
 }
 
+// What was saved comes back with a restart, whatever was taken back or changed since: that is said where it is done, and in diff.
+func TestWarnsOfSaved(t *testing.T) {
+	t.Parallel()
+	const warning = "A restart of the manager brings feed-pull.max_workers=12 back, which is saved: save again to keep what holds now."
+	for line, warned := range map[string]bool{
+		"undo": true, "diff": true, "set feed-pull.max_workers=2": true, "unset feed-pull.max_workers": true,
+		"set feed-pull.slots=2": false, "set feed-pull.max_workers=2 --dry-run": false, "settings": false,
+	} {
+		for _, saved := range []string{"12", "8", ""} {
+			c := attach(t, &manager{saved: saved})
+			_, out, errs := c.run(t.Context(), strings.Fields(line)...)
+			if want := warned && saved == "12"; strings.Contains(errs, warning) != want || strings.Contains(out, "brings") {
+				t.Errorf("%s with %q saved: warned %v, wanted %v: %s%s", line, saved, !want, want, out, errs)
+			}
+		}
+		if line == "diff" || !warned {
+			continue
+		}
+		if _, out, _ := attach(t, &manager{saved: "12"}).run(t.Context(), strings.Fields(line+" --json")...); !strings.Contains(out, `"restart_brings_back":[{"queue":"feed-pull","name":"max_workers","value":"12"}]`) {
+			t.Errorf("%s --json: %s", line, out)
+		}
+	}
+}
+
+// A queue of another manager is not called unknown: it is said who serves it, whatever was asked about it.
+func TestQueueOfAnotherManager(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{
+		"queues import", "workers import", "pause import", "explain import", "settings import", "watch import", "set import.max_workers=nine",
+	} {
+		c := attach(t, &manager{})
+		code, _, errs := c.run(t.Context(), strings.Fields(line)...)
+		if code != command.Usage || !strings.Contains(errs, "import is a queue of another manager, m2 (pid 17 on two\\x1b[2J), which has not been heard of for 1m01s: ask that one") {
+			t.Errorf("%s: %d %s", line, code, errs)
+		}
+	}
+	c := attach(t, &manager{})
+	asked := ""
+	c.confirm = func(_ context.Context, question string) (bool, error) {
+		asked = question
+		return false, nil
+	}
+	if code, _, errs := c.run(t.Context(), "drop", "--dead", "import"); code != command.Failed || asked != "Drop all dead letters of import for good?" {
+		t.Errorf("asked %q, %d %s", asked, code, errs)
+	}
+}
+
 // shapes reports whether a command fits its output to the terminal; what the others print may be copied whole.
 func shapes(line string) bool {
 	switch strings.Fields(line)[0] {

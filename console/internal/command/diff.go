@@ -31,8 +31,10 @@ func runDiff(ctx context.Context, env *Env, _ *Args) error {
 		return screen.WriteJSON(env.Out, settingsView(s, settings))
 	}
 	if len(settings) == 0 {
-		_, err := fmt.Fprintln(env.Out, "All settings are as the configuration says.")
-		return err
+		if _, err := fmt.Fprintln(env.Out, "All settings are as the configuration says."); err != nil {
+			return err
+		}
+		return warnOfSaved(env, broughtBack(s.GetSettings()))
 	}
 	t := &screen.Table{Columns: []screen.Column{
 		{Title: "SETTING"}, {Title: "IN THE FILE", Flexible: true}, {Title: "NOW", Flexible: true}, {Title: "FROM"},
@@ -41,7 +43,10 @@ func runDiff(ctx context.Context, env *Env, _ *Args) error {
 		t.Add(screen.Text(fullName(x.GetQueue(), x.GetName())), screen.Text(x.GetFileValue()), screen.Text(x.GetValue()),
 			screen.Cell{Text: x.GetSource(), Paint: sourcePaint(x.GetSource())})
 	}
-	return t.Write(env.Out, env.style())
+	if err := t.Write(env.Out, env.style()); err != nil {
+		return err
+	}
+	return warnOfSaved(env, broughtBack(s.GetSettings()))
 }
 
 // changed are the settings that are not as the file says.

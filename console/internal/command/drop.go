@@ -59,5 +59,5 @@ func dropQuestion(ctx context.Context, env *Env, args *Args, selection *apiv1.Ta
 		return "", nil
 	}
 	n, err := deadCount(ctx, env, queue)
-	return fmt.Sprintf("Drop all %s dead letters of %s for good?", n, queue), err
+	return fmt.Sprintf("Drop all %s of %s for good?", n, queue), err
 }

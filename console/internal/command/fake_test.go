@@ -161,6 +161,14 @@ func (f fakeControl) Status(context.Context, *apiv1.StatusRequest) (*apiv1.Statu
 	return f.status, f.err
 }
 
+// Managers are this one, and one on another machine.
+func (f fakeControl) Managers(context.Context, *apiv1.ManagersRequest) (*apiv1.ManagersResponse, error) {
+	return &apiv1.ManagersResponse{Managers: []*apiv1.ManagerEntry{
+		{Name: "dev", Host: "here", Pid: 4242, State: "running", Queues: []string{"feed-pull", "misbehave"}, Own: true},
+		{Name: "far", Host: "there\x1b[2J", Pid: 77, State: "absent", SilentMs: 20_000, Queues: []string{"import"}},
+	}}, f.err
+}
+
 // sampleStatus is a manager with two queues, one of them in trouble.
 func sampleStatus() *apiv1.StatusResponse {
 	ago := func(d time.Duration) int64 { return now().Add(-d).UnixMilli() }

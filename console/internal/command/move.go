@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
@@ -89,22 +90,33 @@ func showMoves(env *Env, queue, done string, changes []*apiv1.TaskChange, change
 			return err
 		}
 	} else if queue != "" {
-		if _, err := fmt.Fprintf(env.Out, "%d dead letters of %s: %s\n", changed, screen.Clean(queue), done); err != nil {
+		if _, err := fmt.Fprintf(env.Out, "%s of %s: %s\n", deadLetters(changed), screen.Clean(queue), done); err != nil {
 			return err
 		}
 	}
 	return told(worst)
 }
 
-// deadCount says how many dead letters a queue has, as far as the manager says so.
+func deadLetters(n int64) string {
+	if n == 1 {
+		return "1 dead letter"
+	}
+	return screen.Count(n) + " dead letters"
+}
+
+// deadCount says how many dead letters a queue has; without a number for one of another manager.
 func deadCount(ctx context.Context, env *Env, queue string) (string, error) {
 	s, err := status(ctx, env)
 	if err != nil {
 		return "", err
 	}
-	q, err := pickQueue(s.GetQueues(), queue)
-	if err != nil {
-		return "", err
+	i := slices.IndexFunc(s.GetQueues(), func(q *apiv1.Queue) bool { return q.GetName() == queue })
+	switch {
+	case i >= 0:
+		return deadLetters(s.GetQueues()[i].GetDead()), nil
+	case len(othersWith(ctx, env, queue)) > 0:
+		return "dead letters", nil
+	default:
+		return "", unknownQueue(ctx, env, queue, queueNames(s.GetQueues()))
 	}
-	return screen.Count(q.GetDead()), nil
 }

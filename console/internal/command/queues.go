@@ -41,7 +41,7 @@ func runQueues(ctx context.Context, env *Env, args *Args) error {
 	}
 	queues := s.GetQueues()
 	if len(args.Words) > 0 {
-		q, err := pickQueue(queues, args.Words[0])
+		q, err := pickQueue(ctx, env, queues, args.Words[0])
 		if err != nil {
 			return err
 		}
@@ -58,13 +58,13 @@ func runQueues(ctx context.Context, env *Env, args *Args) error {
 }
 
 // pickQueue finds a queue by its name; the error is a *ExitError of usage.
-func pickQueue(queues []*apiv1.Queue, name string) (*apiv1.Queue, error) {
+func pickQueue(ctx context.Context, env *Env, queues []*apiv1.Queue, name string) (*apiv1.Queue, error) {
 	for _, q := range queues {
 		if q.GetName() == name {
 			return q, nil
 		}
 	}
-	return nil, unknownQueue(name, queueNames(queues))
+	return nil, unknownQueue(ctx, env, name, queueNames(queues))
 }
 
 func queueTable(queues []*apiv1.Queue) *screen.Table {

@@ -25,6 +25,7 @@ import (
 // manager is a control service whose answers are fixed; it remembers what it was asked to do.
 type manager struct {
 	apiv1connect.UnimplementedControlServiceHandler
+	saved string // value of feed-pull.max_workers
 
 	mu     sync.Mutex
 	asked  []any                  // requests that change something
@@ -93,7 +94,7 @@ func (m *manager) Status(context.Context, *apiv1.StatusRequest) (*apiv1.StatusRe
 func (m *manager) Managers(context.Context, *apiv1.ManagersRequest) (*apiv1.ManagersResponse, error) {
 	return &apiv1.ManagersResponse{Managers: []*apiv1.ManagerEntry{
 		{Name: "m1", Host: "one", Pid: 4242, Version: "1.0", StartedMs: now().Add(-time.Hour).UnixMilli(), State: "running", Queues: []string{"feed-pull", "misbehave"}, Workers: 4, Running: 3, SilentMs: 900, Own: true},
-		{Name: "m2", Host: "two\x1b[2J", Pid: 17, Version: "1.0", StartedMs: now().Add(-time.Hour).UnixMilli(), State: "absent", Queues: []string{"feed-pull"}, SilentMs: 61_000},
+		{Name: "m2", Host: "two\x1b[2J", Pid: 17, Version: "1.0", StartedMs: now().Add(-time.Hour).UnixMilli(), State: "absent", Queues: []string{"feed-pull", "import"}, SilentMs: 61_000},
 	}}, m.err
 }
 
@@ -221,7 +222,7 @@ func (m *manager) Stacks(_ context.Context, r *apiv1.StacksRequest) (*apiv1.Stac
 func (m *manager) Settings(_ context.Context, r *apiv1.SettingsRequest) (*apiv1.SettingsResponse, error) {
 	all := []*apiv1.Setting{
 		{Name: "max_memory", Value: "off", Source: "default", FileValue: "off", Allowed: "a size from 16MiB to 16TiB, or off (no limit)", Meaning: "Memory of all workers.", Takes: "now"},
-		{Queue: "feed-pull", Name: "max_workers", Value: "8", Source: "live", FileValue: "4", Allowed: "a whole number from 1 to 1024", Meaning: "The most workers.", Takes: "now"},
+		{Queue: "feed-pull", Name: "max_workers", Value: "8", Source: "live", FileValue: "4", Allowed: "a whole number from 1 to 1024", Meaning: "The most workers.", Takes: "now", SavedValue: m.saved},
 		{Queue: "feed-pull", Name: "priority", Value: "user", Source: "saved", FileValue: "system", Allowed: "one of user, system", Meaning: "Who waits.", Takes: "next-task"},
 		{Queue: "feed-pull", Name: "slots", Value: "4", Source: "file", FileValue: "4", Allowed: "a whole number from 1 to 1024", Meaning: "Tasks at once.", Takes: "next-worker"},
 	}
@@ -241,6 +242,8 @@ func (m *manager) ChangeSettings(_ context.Context, r *apiv1.ChangeSettingsReque
 	answer := &apiv1.ChangeSettingsResponse{Version: 8}
 	for _, c := range r.GetChanges() {
 		switch c.GetValue() {
+		case "nine":
+			return nil, connect.NewError(connect.CodeInvalidArgument, errString("import: is not a queue of this manager"))
 		case "9999":
 			return nil, connect.NewError(connect.CodeInvalidArgument, errString("feed-pull.max_workers: 9999 is not allowed: a whole number from 1 to 1024"))
 		case "8":

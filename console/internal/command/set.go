@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
@@ -78,7 +79,7 @@ func change(ctx context.Context, env *Env, changes []*apiv1.SettingChange, dryRu
 			if c.GetQueue() == "" {
 				continue
 			}
-			err = aboutQueue(ctx, env, c.GetQueue(), err)
+			err = aboutSetting(ctx, env, c.GetQueue(), err)
 		}
 		return err
 	}
@@ -86,7 +87,20 @@ func change(ctx context.Context, env *Env, changes []*apiv1.SettingChange, dryRu
 	if dryRun {
 		note = "Nothing was changed: this was a dry run."
 	}
-	return showEffects(env, changedJSON{Version: answer.GetVersion(), DryRun: dryRun, Effects: effectViews(answer.GetEffects())}, note)
+	view := changedJSON{Version: answer.GetVersion(), DryRun: dryRun, Effects: effectViews(answer.GetEffects())}
+	if !dryRun {
+		view.Back = broughtBackOf(ctx, env, view.Effects)
+	}
+	return showEffects(env, view, note)
+}
+
+// aboutSetting replaces the error for a queue that is another manager's: its settings are changed there.
+func aboutSetting(ctx context.Context, env *Env, queue string, err error) error {
+	names := queueNames(quickStatus(ctx, env).GetQueues())
+	if len(names) > 0 && !slices.Contains(names, queue) && len(othersWith(ctx, env, queue)) > 0 {
+		return unknownQueue(ctx, env, queue, names)
+	}
+	return aboutQueue(ctx, env, queue, err)
 }
 
 type effectJSON struct {
@@ -102,6 +116,8 @@ type changedJSON struct {
 	DryRun       bool         `json:"dry_run,omitempty"`
 	Effects      []effectJSON `json:"effects"`
 	NeedsRestart []string     `json:"needs_restart,omitempty"`
+	// Back is what a restart brings back.
+	Back []broughtBackJSON `json:"restart_brings_back,omitempty"`
 }
 
 func effectViews(effects []*apiv1.SettingEffect) []effectJSON {
@@ -130,11 +146,12 @@ func showEffects(env *Env, view changedJSON, note string) error {
 			return err
 		}
 	}
-	if note == "" {
-		return nil
+	if note != "" {
+		if _, err := fmt.Fprintln(env.Err, note); err != nil {
+			return err
+		}
 	}
-	_, err := fmt.Fprintln(env.Err, note)
-	return err
+	return warnOfSaved(env, view.Back)
 }
 
 func orNothing(value string) string {

@@ -145,5 +145,5 @@ func withQueueHint(ctx context.Context, env *Env, queue string, err error) error
 	if len(names) == 0 {
 		return err
 	}
-	return unknownQueue(queue, names)
+	return unknownQueue(ctx, env, queue, names)
 }

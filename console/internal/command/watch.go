@@ -58,7 +58,7 @@ func runWatch(ctx context.Context, env *Env, args *Args) error {
 			if err != nil {
 				return err
 			}
-			if _, err := pickQueue(s.GetQueues(), args.Words[0]); err != nil {
+			if _, err := pickQueue(ctx, env, s.GetQueues(), args.Words[0]); err != nil {
 				return err
 			}
 			w.request.Queue = args.Words[0]

@@ -76,8 +76,10 @@ func whereIs(ctx context.Context, env *Env, t *task.Task) place {
 				}
 			}
 		}
-		if q, err := pickQueue(s.GetQueues(), t.ID.Queue); err == nil && q.GetState() != "ok" {
-			p.because = append(p.because, strings.TrimSuffix(fmt.Sprintf("its queue is %s: %s", q.GetState(), q.GetReason()), ": "))
+		for _, q := range s.GetQueues() {
+			if q.GetName() == t.ID.Queue && q.GetState() != "ok" {
+				p.because = append(p.because, strings.TrimSuffix(fmt.Sprintf("its queue is %s: %s", q.GetState(), q.GetReason()), ": "))
+			}
 		}
 		if broken := s.GetManager().GetBrokerError(); broken != "" {
 			p.because = append(p.because, "the broker does not answer: "+broken)

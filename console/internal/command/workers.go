@@ -37,7 +37,7 @@ func runWorkers(ctx context.Context, env *Env, args *Args) error {
 	workers := s.GetWorkers()
 	if len(args.Words) > 0 {
 		name := args.Words[0]
-		if _, err := pickQueue(s.GetQueues(), name); err != nil {
+		if _, err := pickQueue(ctx, env, s.GetQueues(), name); err != nil {
 			return err
 		}
 		workers = slices.DeleteFunc(slices.Clone(workers), func(w *apiv1.Worker) bool { return w.GetQueue() != name })
