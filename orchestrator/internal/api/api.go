@@ -32,6 +32,9 @@ type Options struct {
 	Remote  *Remote
 	Tasks   client.Client
 	Control Control
+	// Ready says why the manager can take no tasks now; nil is always ready. Metrics serves its metrics; nil for none.
+	Ready   func() error
+	Metrics http.Handler
 	Log     *slog.Logger
 }
 
@@ -176,7 +179,7 @@ type door struct {
 
 // doors are all that were opened.
 func (s *Server) doors(waits context.Context) []door {
-	doors := []door{{where: s.full.path, listener: s.full.listener, handler: s.handler(waits, everything), close: s.full.close}}
+	doors := []door{{where: s.full.path, listener: s.full.listener, handler: s.monitored(s.handler(waits, everything)), close: s.full.close}}
 	workers := s.lent
 	if s.plugin != nil {
 		workers = append([]*socket{s.plugin}, workers...)
@@ -186,7 +189,7 @@ func (s *Server) doors(waits context.Context) []door {
 	}
 	if s.remote != nil {
 		doors = append(doors, door{
-			where: "https://" + s.remote.Addr().String(), listener: s.remote, handler: s.doorman(s.handler(waits, everything)), close: s.closeRemote,
+			where: "https://" + s.remote.Addr().String(), listener: s.remote, handler: s.doorman(s.monitored(s.handler(waits, everything))), close: s.closeRemote,
 		})
 	}
 	return doors

@@ -124,6 +124,10 @@ var (
 
 // ServeHTTP implements http.Handler.
 func (d *doorman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == pathAlive || r.URL.Path == pathReady { // probes have no token, and learn nothing but that
+		d.next.ServeHTTP(w, r)
+		return
+	}
 	t, err := d.recognise(r.Header.Get("Authorization"))
 	code := connect.CodeUnauthenticated
 	if err == nil && !t.role.may(r.URL.Path) {

@@ -41,6 +41,8 @@ func (r Role) may(procedure string) bool {
 		apiv1connect.ControlServiceListTasksProcedure, apiv1connect.ControlServiceSettingsProcedure, apiv1connect.ControlServiceWatchProcedure,
 		apiv1connect.ControlServiceLogsProcedure:
 		return r != RoleSubmit
+	case pathMetrics:
+		return r != RoleSubmit
 	default:
 		return r == RoleOperate
 	}
