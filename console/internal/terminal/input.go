@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -120,6 +121,18 @@ func (r promptReader) Read(p []byte) (int, error) {
 	return r.read(context.Background(), p[:1], false)
 }
 
+// known puts in the place of a key at the head of what was typed one that the prompt's library knows: some terminals, tmux and
+// screen among them, send Home and End as the VT220 did (https://vt100.net/docs/vt220-rm/table3-4.html).
+func known(typed []byte) []byte {
+	const lineStart, lineEnd = "\x01", "\x05" // Ctrl-A and Ctrl-E
+	for sequence, key := range map[string]string{"\x1b[1~": lineStart, "\x1b[7~": lineStart, "\x1b[4~": lineEnd, "\x1b[8~": lineEnd} {
+		if rest, ok := bytes.CutPrefix(typed, []byte(sequence)); ok {
+			return append([]byte(key), rest...)
+		}
+	}
+	return typed
+}
+
 // Borrowed is the reader of a command; Lend comes first. It fails when ctx has ended.
 func (i *Input) Borrowed(ctx context.Context) io.Reader {
 	return readFunc(func(p []byte) (int, error) { return i.read(ctx, p, true) })
@@ -145,6 +158,9 @@ func (i *Input) read(ctx context.Context, p []byte, lent bool) (int, error) {
 		case ctx.Err() != nil:
 			return 0, context.Cause(ctx)
 		case i.lent == lent && len(i.waiting) > 0:
+			if !lent {
+				i.waiting = known(i.waiting)
+			}
 			n := copy(p, i.waiting)
 			i.waiting = i.waiting[n:]
 			i.changed.Broadcast()

@@ -150,3 +150,20 @@ func TestConfirm(t *testing.T) {
 	}
 	_ = keys // open until the end
 }
+
+// Home and End as some terminals send them are keys that the prompt knows; to a command they go as they are.
+func TestHomeAndEnd(t *testing.T) {
+	t.Parallel()
+	in, keys := typed(t)
+	go write(t, keys, "a\x1b[1~b\x1b[4~c\x1b[7~\x1b[8~\x1b[A.\x1b[1~")
+	want := "a\x01b\x05c\x01\x05\x1b[A."
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(in.Prompt(), got); err != nil || string(got) != want {
+		t.Errorf("the prompt got %q, %v; want %q", got, err, want)
+	}
+	in.Lend()
+	rest := make([]byte, 4)
+	if _, err := io.ReadFull(in.Borrowed(t.Context()), rest); err != nil || string(rest) != "\x1b[1~" {
+		t.Errorf("the command got %q, %v", rest, err)
+	}
+}
