@@ -34,8 +34,15 @@ type seat struct {
 // sit starts the console on a terminal of its own.
 func sit(t *testing.T, drover, socket, state string, words ...string) *seat {
 	t.Helper()
-	s := &seat{t: t, cmd: exec.Command(drover, words...), ended: make(chan error, 1)}
-	s.cmd.Env = []string{"DROVER_SOCKET=" + socket, "XDG_STATE_HOME=" + state, "TERM=xterm", "NO_COLOR=1"}
+	cmd := exec.Command(drover, words...)
+	cmd.Env = []string{"DROVER_SOCKET=" + socket, "XDG_STATE_HOME=" + state, "TERM=xterm", "NO_COLOR=1"}
+	return seated(t, cmd)
+}
+
+// seated starts a program on a terminal of its own.
+func seated(t *testing.T, cmd *exec.Cmd) *seat {
+	t.Helper()
+	s := &seat{t: t, cmd: cmd, ended: make(chan error, 1)}
 	terminal, err := pty.StartWithSize(s.cmd, &pty.Winsize{Cols: 90, Rows: 24})
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ still "running" in the answer, and wait shows its end. A task that had ended oth
 			{`drover cancel feed-pull:mzxw6ytboi`, "cancel one task"},
 		},
 		Min: 1, Max: -1,
-		Complete: completeTask,
+		Complete: completeTask(task.Running, task.Held, task.Waiting, task.Failed),
 		Run:      runCancel,
 	}
 }

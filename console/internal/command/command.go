@@ -24,6 +24,8 @@ type Command struct {
 	Min, Max int
 	// Offline is true when it needs no manager: its Env may have no clients.
 	Offline bool
+	// Files is true when its words behind the first may name files, for the completion of a shell.
+	Files bool
 	// Complete offers what the last of the words, which may be empty, could become; nil offers nothing.
 	Complete func(ctx context.Context, env *Env, words []string) []string
 	// Run does it. It returns nil, a *ExitError, or any other error, which Explain turns into one.

@@ -24,19 +24,46 @@ func completeQueue(ctx context.Context, env *Env, words []string) []string {
 	return namesNow(ctx, env)
 }
 
-// completeTask offers the tasks that were seen lately, and "queue:" for the beginning of an ID.
-func completeTask(ctx context.Context, env *Env, words []string) []string {
-	if len(words) == 0 {
-		return nil
-	}
-	offers := env.Seen.recent()
-	if strings.Contains(words[len(words)-1], ":") {
+// completeTask offers the tasks that were seen lately, "queue:" for the beginning of an ID, and behind it the latest tasks of that queue in
+// the states in which a command has a use for them.
+func completeTask(states ...task.State) func(ctx context.Context, env *Env, words []string) []string {
+	return func(ctx context.Context, env *Env, words []string) []string {
+		if len(words) == 0 {
+			return nil
+		}
+		offers := env.Seen.recent()
+		queue, _, behind := strings.Cut(words[len(words)-1], ":")
+		if behind {
+			return append(offers, tasksNow(ctx, env, queue, states)...)
+		}
+		for _, name := range namesNow(ctx, env) {
+			offers = append(offers, name+":")
+		}
 		return offers
 	}
-	for _, name := range namesNow(ctx, env) {
-		offers = append(offers, name+":")
+}
+
+// offeredTasks is how many tasks of a state are offered: no more than a person looks through.
+const offeredTasks = 20
+
+// tasksNow are the IDs of tasks of a queue in these states, of a manager that answers quickly.
+func tasksNow(ctx context.Context, env *Env, queue string, states []task.State) []string {
+	if env.Control == nil {
+		return nil
 	}
-	return offers
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	var ids []string
+	for _, state := range states {
+		answer, err := env.Control.ListTasks(ctx, &apiv1.ListTasksRequest{Queue: queue, State: taskv1.State(state), Limit: offeredTasks})
+		if err != nil {
+			return ids // as in quickStatus
+		}
+		for _, t := range answer.GetTasks() {
+			ids = append(ids, t.GetId())
+		}
+	}
+	return ids
 }
 
 // completeWorker offers the numbers of the workers.

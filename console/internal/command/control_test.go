@@ -324,6 +324,10 @@ func TestControlCompletion(t *testing.T) {
 	if err := tree.Run(t.Context(), env, call); err != nil {
 		t.Fatal(err)
 	}
+	dead10 := ""
+	for key := 'a'; key < 'a'+10; key++ { // a page
+		dead10 += "feed-pull:" + string(key) + " "
+	}
 	for line, want := range map[string]string{
 		"tasks feed-pull --state ":      "dead failed held quarantined running waiting",
 		"tasks feed-pull --state=d":     "--state=dead",
@@ -331,7 +335,8 @@ func TestControlCompletion(t *testing.T) {
 		"tasks feed-pull --reason time": "timeout",
 		"retry --dead ":                 "feed-pull misbehave",
 		"retry ":                        "feed-pull: feed-pull:a feed-pull:b misbehave:",
-		"why feed-pull:":                "feed-pull:a feed-pull:b",
+		"why feed-pull:":                strings.TrimSpace(dead10),
+		"cancel feed-pull:":             "feed-pull:a feed-pull:b feed-pull:waiting",
 		"kill ":                         "17 18",
 		"restart ":                      "17 18 feed-pull misbehave",
 		"settings ":                     "feed-pull manager misbehave",

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+
+	"github.com/drover-jobs/drover/protocol/task"
 )
 
 func dropCommand() *Command {
@@ -21,7 +23,7 @@ task is told so.`,
 		},
 		Flags:    append(selectionFlags("drop"), yesFlag()),
 		Max:      -1,
-		Complete: completeTask,
+		Complete: completeTask(task.Dead, task.Quarantined, task.Failed, task.Waiting),
 		Run:      runDrop,
 	}
 }

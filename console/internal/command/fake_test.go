@@ -17,6 +17,7 @@ import (
 	"time"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+	taskv1 "github.com/drover-jobs/drover/protocol/drover/task/v1"
 
 	"github.com/drover-jobs/drover/console/internal/command"
 	"github.com/drover-jobs/drover/protocol/client"
@@ -167,6 +168,20 @@ func (f fakeControl) Managers(context.Context, *apiv1.ManagersRequest) (*apiv1.M
 		{Name: "dev", Host: "here", Pid: 4242, State: "running", Queues: []string{"feed-pull", "misbehave"}, Own: true},
 		{Name: "far", Host: "there\x1b[2J", Pid: 77, State: "absent", SilentMs: 20_000, Queues: []string{"import"}},
 	}}, f.err
+}
+
+// ListTasks has one dead letter in feed-pull.
+func (f fakeControl) ListTasks(_ context.Context, r *apiv1.ListTasksRequest) (*apiv1.ListTasksResponse, error) {
+	answer := &apiv1.ListTasksResponse{}
+	if r.GetQueue() == "feed-pull" && r.GetState() == taskv1.State_STATE_DEAD {
+		answer.Tasks = append(answer.Tasks, dead().Proto())
+	}
+	return answer, f.err
+}
+
+// Settings are one of a queue.
+func (f fakeControl) Settings(context.Context, *apiv1.SettingsRequest) (*apiv1.SettingsResponse, error) {
+	return &apiv1.SettingsResponse{Settings: []*apiv1.Setting{{Queue: "feed-pull", Name: "priority", Value: "user", Allowed: "one of user, system"}}}, f.err
 }
 
 // sampleStatus is a manager with two queues, one of them in trouble.

@@ -174,15 +174,17 @@ func TestComplete(t *testing.T) {
 	tree := command.New()
 	env := newConsole().env(nil, nil, nil)
 	for line, want := range map[string][]string{
-		"":              {"cancel", "diff", "doctor", "drop", "exit", "explain", "help", "kill", "locks", "logs", "managers", "pause", "plugin", "plugins", "queues", "reload", "restart", "resume", "retry", "save", "set", "settings", "stacks", "status", "submit", "task", "tasks", "top", "undo", "unset", "version", "wait", "watch", "why", "workers"},
-		"s":             {"save", "set", "settings", "stacks", "status", "submit"},
-		"submit ":       {"feed-pull", "misbehave"},
-		"submit f":      {"feed-pull"},
-		"submit q --wa": {"--wait"},
-		"workers m":     {"misbehave"},
-		"wait f":        {"feed-pull:"},
-		"wait f:1 f":    {"feed-pull:"},
-		"task f:":       nil,
+		"":                 {"cancel", "completion", "diff", "doctor", "drop", "exit", "explain", "help", "kill", "locks", "logs", "managers", "pause", "plugin", "plugins", "queues", "reload", "restart", "resume", "retry", "save", "set", "settings", "stacks", "status", "submit", "task", "tasks", "top", "undo", "unset", "version", "wait", "watch", "why", "workers"},
+		"s":                {"save", "set", "settings", "stacks", "status", "submit"},
+		"submit ":          {"feed-pull", "misbehave"},
+		"submit f":         {"feed-pull"},
+		"submit q --wa":    {"--wait"},
+		"workers m":        {"misbehave"},
+		"wait f":           {"feed-pull:"},
+		"wait f:1 f":       {"feed-pull:"},
+		"task f:":          nil,
+		"retry feed-pull:": {"feed-pull:dead"}, "why feed-pull:d": {"feed-pull:dead"}, "cancel feed-pull:": nil, "drop feed-pull:a feed-pull:": {"feed-pull:dead"},
+		"set feed-pull.priority=": {"feed-pull.priority=system", "feed-pull.priority=user"}, "completion ": {"bash", "fish", "zsh"}, "--so": {"--socket"}, "__": nil,
 		"help que":      {"queues"},
 		"status ":       nil,
 		"nonsense x":    nil,
@@ -196,6 +198,51 @@ func TestComplete(t *testing.T) {
 	env.Control = fakeControl{err: client.ErrUnavailable}
 	if got := tree.Complete(t.Context(), env, []string{"submit", ""}); len(got) != 0 {
 		t.Errorf("without a manager: %q", got)
+	}
+}
+
+// Words are completed however they are: what is offered goes on from the last of them.
+func FuzzComplete(f *testing.F) {
+	for _, seed := range []string{"", "s", "set feed-pull.p", "retry feed-pull:", "tasks q --state=", "--socket x pause ", "drop --dead ", "-- -", "submit q --wait="} {
+		f.Add(seed)
+	}
+	tree, env := command.New(), newConsole().env(nil, nil, nil)
+	f.Fuzz(func(t *testing.T, line string) {
+		_, words := command.TakeCommon(strings.Split(line, " "))
+		tree.WantsFile(words)
+		for _, offer := range tree.Complete(t.Context(), env, words) {
+			if last := words[len(words)-1]; !strings.HasPrefix(offer, last) {
+				t.Errorf("%q behind %q", offer, words)
+			}
+		}
+	})
+}
+
+// The flags before a command and the socket are taken out of what is being typed, the last word never.
+func TestTakeCommon(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"": "|", "--json": "|--json", "--json queues": "|queues", "--socket a pause ": "a|pause ", "--socket=a pause x": "a|pause x", "--socket a": "|--socket a",
+		"pause --socket a q": "a|pause q", "pause --socket ": "|pause --socket ", "tasks --json q": "|tasks --json q", "--socket": "|--socket", "--socket a ": "a|",
+	} {
+		socket, words := command.TakeCommon(strings.Split(line, " "))
+		if got := socket + "|" + strings.Join(words, " "); got != want {
+			t.Errorf("%q: %q, want %q", line, got, want)
+		}
+	}
+}
+
+// A shell completes files where a command or a flag takes one, and only there.
+func TestWantsFile(t *testing.T) {
+	t.Parallel()
+	tree := command.New()
+	for line, want := range map[string]bool{
+		"": false, "x": false, "status ": false, "submit ": false, "submit q ": true, "submit q a=@": true, "submit q --in ": false, "--socket ": true, "status --socket ": true,
+		"status --socket=": true, "plugin test x": true, "plugin new --dir ": true, "pause ": false, "set ": false,
+	} {
+		if got := tree.WantsFile(strings.Split(line, " ")); got != want {
+			t.Errorf("%q: %v", line, got)
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func TestOutput(t *testing.T) {
 		"cancel": "cancel feed-pull:waiting feed-pull:running feed-pull:done", "cancel-json": "cancel --json feed-pull:waiting",
 		"help": "help", "help-submit": "help submit", "help-flag": "wait --help", "help-json": "help --json", "version": "version", "version-json": "version --json",
 		"unknown-command": "stauts", "unknown-flag": "status --jsno", "unknown-queue": "submit feedpull a=1", "unknown-queue-json": "queues feed-pul --json",
-		"other-queue": "queues import", "unknown-task": "task feed-pull:gone", "bad-id": "task nonsense",
+		"other-queue": "queues import", "completion-unknown": "completion fsih", "unknown-task": "task feed-pull:gone", "bad-id": "task nonsense",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

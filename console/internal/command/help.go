@@ -73,7 +73,7 @@ func (t *Tree) showOverview(env *Env) error {
 		fmt.Fprintf(&b, "\n%s\n", section)
 		for _, c := range t.commands {
 			if c.Section == section {
-				fmt.Fprintf(&b, "  %s  %s\n", screen.Pad(c.Name, len("settings"), false), c.Summary)
+				fmt.Fprintf(&b, "  %s  %s\n", screen.Pad(c.Name, len("completion"), false), c.Summary)
 			}
 		}
 	}

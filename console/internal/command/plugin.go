@@ -46,6 +46,7 @@ that has flags of its own.`,
 		Min:      1,
 		Max:      -1,
 		Offline:  true,
+		Files:    true,
 		Complete: completePlugin,
 		Run:      runPlugin,
 	}

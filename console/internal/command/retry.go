@@ -4,6 +4,8 @@ import (
 	"context"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+
+	"github.com/drover-jobs/drover/protocol/task"
 )
 
 func retryCommand() *Command {
@@ -20,7 +22,7 @@ Where a task was refused the reason is printed and the exit code is 1.`,
 		},
 		Flags:    selectionFlags("retry"),
 		Max:      -1,
-		Complete: completeTask,
+		Complete: completeTask(task.Dead, task.Quarantined, task.Failed),
 		Run:      runRetry,
 	}
 }

@@ -47,6 +47,7 @@ failed run included, with "wait":{"kind":"wait_timeout" or "interrupted","messag
 			{Name: "again", Help: "run it even if the same work is waiting or running"},
 		},
 		Min: 1, Max: -1,
+		Files:    true,
 		Complete: completeQueue,
 		Run:      runSubmit,
 	}

@@ -20,7 +20,7 @@ func New() *Tree {
 		logsCommand(), stacksCommand(), doctorCommand(),
 		pauseCommand(), resumeCommand(), restartCommand(), killCommand(),
 		settingsCommand(), setCommand(), unsetCommand(), diffCommand(), undoCommand(), saveCommand(), reloadCommand(),
-		pluginCommand(), helpCommand(t), versionCommand(), exitCommand(),
+		pluginCommand(), helpCommand(t), completionCommand(), versionCommand(), exitCommand(),
 	}
 	return t
 }
@@ -135,7 +135,10 @@ func (t *Tree) Complete(ctx context.Context, env *Env, words []string) []string 
 		return t.names()
 	}
 	last := words[len(words)-1]
-	if len(words) == 1 {
+	switch {
+	case len(words) == 1 && strings.HasPrefix(last, "-"):
+		return startingWith(last, flagNames(commonFlags()))
+	case len(words) == 1:
 		return startingWith(last, t.names())
 	}
 	cmd := t.Find(words[0])
@@ -153,16 +156,60 @@ func (t *Tree) Complete(ctx context.Context, env *Env, words []string) []string 
 		return startingWith(last, offers)
 	}
 	if strings.HasPrefix(last, "-") {
-		var offers []string
-		for _, f := range slices.Concat(cmd.Flags, commonFlags()) {
-			offers = append(offers, "--"+f.Name)
-		}
-		return startingWith(last, offers)
+		return startingWith(last, flagNames(slices.Concat(cmd.Flags, commonFlags())))
 	}
 	if cmd.Complete == nil {
 		return nil
 	}
 	return startingWith(last, cmd.Complete(ctx, env, plainWords(cmd, words[1:])))
+}
+
+// WantsFile reports whether the last of the words could name a file, which a shell completes better.
+func (t *Tree) WantsFile(words []string) bool {
+	if len(words) == 0 {
+		return false
+	}
+	cmd := t.Find(words[0])
+	if cmd == nil {
+		cmd = &Command{} // the common flags are there in any case
+	}
+	if len(words) > 1 {
+		if flag, _, isValue := valueAt(cmd, words); isValue {
+			return slices.Contains([]string{"PATH", "FILE", "DIR"}, flag.Value)
+		}
+	}
+	return cmd.Files && len(words) > 2 //nolint:mnd // the command, the first and another
+}
+
+func flagNames(flags []Flag) []string {
+	names := make([]string, len(flags))
+	for i, f := range flags {
+		names[i] = "--" + f.Name
+	}
+	return names
+}
+
+// TakeCommon takes the flags that stand before a command and the socket, wherever it is given, out of words that are still being typed.
+// The last word is left as it is.
+func TakeCommon(words []string) (socket string, rest []string) {
+	const flag = "--" + FlagSocket
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		last := i == len(words)-1
+		switch {
+		case last:
+			rest = append(rest, word)
+		case word == flag && i+1 < len(words)-1:
+			i++
+			socket = words[i]
+		case strings.HasPrefix(word, flag+"="):
+			socket = strings.TrimPrefix(word, flag+"=")
+		case len(rest) == 0 && looksLikeFlag(word) && word != flag:
+		default:
+			rest = append(rest, word)
+		}
+	}
+	return socket, rest
 }
 
 // valueAt reports whether the last word is the value of a flag, behind it or as --flag=value; prefix is what stands before the value.

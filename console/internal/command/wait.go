@@ -24,7 +24,7 @@ the last failed run included, with "wait":{"kind":"wait_timeout" or "interrupted
 		},
 		Flags: []Flag{{Name: "timeout", Value: "TIME", Help: "wait no longer than TIME, such as 5s"}},
 		Min:   1, Max: -1,
-		Complete: completeTask,
+		Complete: completeTask(task.Running, task.Waiting),
 		Run:      runWait,
 	}
 }

@@ -38,7 +38,7 @@ slow misses events and is told how many. With --json each event is an object on 
 
 // completeWatch offers queues and tasks.
 func completeWatch(ctx context.Context, env *Env, words []string) []string {
-	return append(completeQueue(ctx, env, words), completeTask(ctx, env, words)...)
+	return append(completeQueue(ctx, env, words), completeTask(task.Running, task.Waiting)(ctx, env, words)...)
 }
 
 func runWatch(ctx context.Context, env *Env, args *Args) error {

@@ -23,7 +23,7 @@ and where it is now. Of a task that waits it says what its queue is limited by, 
 such runs.`,
 		Examples: []Example{{`drover why feed-pull:mzxw6ytboi`, "why it failed, or why it does not run yet"}},
 		Min:      1, Max: 1,
-		Complete: completeTask,
+		Complete: completeTask(task.Running, task.Dead, task.Quarantined, task.Failed),
 		Run:      runWhy,
 	}
 }

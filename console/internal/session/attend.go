@@ -31,7 +31,8 @@ func (s *Session) Typed(ctx context.Context, text string) (left bool) {
 // Complete offers what the last of a command's words could become.
 func (s *Session) Complete(ctx context.Context, words []string) []string {
 	env := *s.env
-	_ = s.connect(&env, "") // without a manager there are the commands and their flags
+	socket, words := command.TakeCommon(words)
+	_ = s.connect(&env, socket) // without a manager there are the commands and their flags
 	return s.tree.Complete(ctx, &env, words)
 }
 

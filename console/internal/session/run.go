@@ -54,6 +54,8 @@ func (s *Session) runStart(ctx context.Context, start start, prompt func(context
 	case startInput:
 		s.env.In = taken{}
 		return s.Script(own, p.In, start.keepGoing)
+	case startWords:
+		return s.offer(own, p.Args[1:])
 	default:
 		code, _ := s.Do(own, p.Args)
 		return code
@@ -73,6 +75,7 @@ const (
 	startCommand startKind = iota // the words are a command
 	startText                     // the commands stand behind -c
 	startInput                    // they are typed, or come on standard input
+	startWords                    // a shell asks what the words could become
 )
 
 // start is what the process was started for.
@@ -89,6 +92,9 @@ const FlagKeepGoing = "keep-going"
 // plan understands the command line as far as it is no command. Its errors are *command.ExitError of usage.
 func plan(args []string) (start, error) {
 	var s start
+	if len(args) > 0 && args[0] == command.WordsCommand {
+		return start{kind: startWords}, nil
+	}
 	given := false // -c
 	for i := 0; i < len(args); i++ {
 		name, value, hasValue := strings.Cut(args[i], "=")

@@ -25,6 +25,7 @@ type world struct {
 	dialled   []string
 	closed    int
 	dialErr   error
+	dial      func() (client.Client, session.Control) // nil makes the usual
 	out, err  bytes.Buffer
 }
 
@@ -64,6 +65,10 @@ func (w *world) run(words ...string) int {
 			w.dialled = append(w.dialled, address)
 			if w.dialErr != nil {
 				return nil, nil, w.dialErr
+			}
+			if w.dial != nil {
+				tasks, control := w.dial()
+				return tasks, control, nil
 			}
 			return tasks{w: w}, control{w: w}, nil
 		},
