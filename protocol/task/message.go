@@ -84,6 +84,14 @@ func (m *Message) RecordKept() (d time.Duration, ok bool) {
 	return time.Duration(seconds) * time.Second, err == nil //nolint:gosec // 32 bits
 }
 
+// DropDeadline lets the task run whenever its turn comes. A message must have a timeout then, or asynq gives it one.
+func (m *Message) DropDeadline() {
+	m.Deadline = 0
+	if m.Timeout == 0 {
+		m.Timeout = neverTimeOut
+	}
+}
+
 // Encode returns the message in asynq's wire form.
 func (m *Message) Encode() []byte {
 	b := make([]byte, 0, len(m.Payload)+len(m.Kind)+len(m.Queue)+len(m.Key)+len(m.ErrorMsg)+len(m.rest)+96)

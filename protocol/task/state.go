@@ -31,20 +31,20 @@ type stateInfo struct {
 	next []State
 }
 
-// states is the one table of legal moves. A dead or quarantined task is an end that an operator, or the same work
-// submitted again, may take back to waiting.
+// states is the one table of legal moves. A dead, quarantined or expired task is a dead letter: an end that an
+// operator, or the same work submitted again, may take back to waiting.
 var states = map[State]stateInfo{ //nolint:gochecknoglobals // the table itself; never written
 	Unknown:     {name: "unknown"},
 	Waiting:     {name: "waiting", next: []State{Held, Cancelled, Dropped, Expired}},
 	Held:        {name: "held", next: []State{Running, Waiting, Completed, Dead, Cancelled, Dropped, Expired}},
-	Running:     {name: "running", next: []State{Completed, Failed, Dead, Quarantined, Cancelled, Waiting}},
+	Running:     {name: "running", next: []State{Completed, Failed, Dead, Quarantined, Cancelled, Expired, Waiting}},
 	Failed:      {name: "failed", next: []State{Waiting, Cancelled, Dropped, Expired}},
 	Completed:   {name: "completed", end: true},
 	Dead:        {name: "dead", end: true, next: []State{Waiting, Dropped}},
 	Quarantined: {name: "quarantined", end: true, next: []State{Waiting, Dropped}},
 	Cancelled:   {name: "cancelled", end: true},
 	Dropped:     {name: "dropped", end: true},
-	Expired:     {name: "expired", end: true},
+	Expired:     {name: "expired", end: true, next: []State{Waiting, Dropped}},
 }
 
 // States returns every state, in the order of their numbers.

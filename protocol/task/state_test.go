@@ -13,10 +13,11 @@ func TestMoves(t *testing.T) {
 	legal := map[task.State][]task.State{
 		task.Waiting:     {task.Held, task.Cancelled, task.Dropped, task.Expired},
 		task.Held:        {task.Running, task.Waiting, task.Completed, task.Dead, task.Cancelled, task.Dropped, task.Expired},
-		task.Running:     {task.Completed, task.Failed, task.Dead, task.Quarantined, task.Cancelled, task.Waiting},
+		task.Running:     {task.Completed, task.Failed, task.Dead, task.Quarantined, task.Cancelled, task.Expired, task.Waiting},
 		task.Failed:      {task.Waiting, task.Cancelled, task.Dropped, task.Expired},
 		task.Dead:        {task.Waiting, task.Dropped},
 		task.Quarantined: {task.Waiting, task.Dropped},
+		task.Expired:     {task.Waiting, task.Dropped},
 	}
 	all := append(task.States(), task.Unknown, task.State(99))
 	for _, from := range all {

@@ -17,7 +17,7 @@ type Task struct {
 	ID       ID
 	Kind     string
 	State    State
-	Attempts int // runs begun so far
+	Attempts int // runs begun, or that may have begun before their manager died
 	Counters Counters
 	Payload  json.RawMessage // empty where it was not asked for
 	Result   json.RawMessage // only when completed

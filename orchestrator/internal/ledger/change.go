@@ -31,7 +31,7 @@ type Change struct {
 }
 
 // Retry puts dead letters back at the tail of their queue, with fresh counters and their history, and failed tasks at its
-// head. It returns one change for each task that was named, in that order, each once; all of one queue.
+// head. A dead letter whose deadline has passed, an expired one above all, has none from then on. It returns one change for each task that was named, in that order, each once; all of one queue.
 func (l *Ledger) Retry(ctx context.Context, queue string, keys []string) ([]Change, error) {
 	return l.changeAll(ctx, queue, keys, l.retryBatch)
 }

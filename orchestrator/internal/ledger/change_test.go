@@ -60,6 +60,30 @@ func TestRetry(t *testing.T) {
 	})
 }
 
+// A dead letter whose deadline has passed has none after it was retried, or it would expire at once; a deadline that is still to come
+// stays.
+func TestRetryAfterTheDeadline(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, r *rig) {
+		past, future := time.Now().Add(-time.Minute), time.Now().Add(time.Hour).Truncate(time.Second)
+		var ids []task.ID
+		for _, at := range []time.Time{past, past, future} {
+			ids = append(ids, r.submit(1, client.Deadline(at), client.Unique(false))...)
+		}
+		r.bury(time.Now(), task.Expired, fault.Timeout, ids[0])
+		r.bury(time.Now(), task.Dead, fault.HTTPStatus, ids[1:]...)
+		if n, refused, err := r.ledger.RetryDead(t.Context(), queue, fault.None); n != 3 || len(refused) > 0 || err != nil {
+			t.Fatalf("%d, %v, %v", n, refused, err)
+		}
+		for i, want := range []int64{0, 0, future.Unix()} {
+			m, err := task.DecodeMessage([]byte(r.rdb.HGet(t.Context(), r.keys.Task(ids[i].Key), "msg").Val()))
+			if err != nil || m.Deadline != want || m.Timeout == 0 {
+				t.Errorf("task %d: the deadline is %d, want %d, the timeout %d, %v", i, m.Deadline, want, m.Timeout, err)
+			}
+		}
+	})
+}
+
 // Dropped tasks are gone from the queue and its hashes, their uniqueness locks too; their records say that they were dropped,
 // and who waits for one is told.
 func TestDrop(t *testing.T) {

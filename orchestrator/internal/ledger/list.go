@@ -26,7 +26,8 @@ const (
 // Query says which tasks to list.
 type Query struct {
 	Queue string
-	// State is Waiting (pending and scheduled ones), Held, Running (all that managers have taken), Failed, Dead or Quarantined.
+	// State is Waiting (pending and scheduled ones), Held, Running (all that managers have taken), Failed, Dead (all dead letters,
+	// quarantined and expired ones included), Quarantined or Expired.
 	State task.State
 	// Limit is from 0 to MaxLimit; 0 is DefaultLimit.
 	Limit int
@@ -118,7 +119,7 @@ func sourcesOf(q Query) ([]source, error) {
 	if q.Limit < 0 || q.Limit > MaxLimit {
 		return nil, invalid("limit: %d is not between 0 and %d; go on with the page token for more", q.Limit, MaxLimit)
 	}
-	if q.Fault != fault.None && q.State != task.Dead && q.State != task.Quarantined {
+	if q.Fault != fault.None && !buried(q.State) {
 		return nil, invalid("fault_kind: only dead letters are listed by what they died for")
 	}
 	keys := task.KeysOf(q.Queue)
@@ -129,22 +130,25 @@ func sourcesOf(q Query) ([]source, error) {
 		return []source{{keys.Active(), "tail", task.AsynqActive}}, nil
 	case task.Failed:
 		return []source{{keys.Retry(), "up", task.AsynqRetry}}, nil
-	case task.Dead, task.Quarantined:
+	case task.Dead, task.Quarantined, task.Expired:
 		return []source{{keys.Archived(), "down", task.AsynqArchived}}, nil
-	case task.Completed, task.Cancelled, task.Dropped, task.Expired:
+	case task.Completed, task.Cancelled, task.Dropped:
 		return nil, invalid("%s tasks have left their queue and are not listed: of each there is a record for as long as retention says, which is found by the task's ID", q.State)
 	default:
-		return nil, invalid("state: say which tasks: waiting, held, running, failed, dead or quarantined")
+		return nil, invalid("state: say which tasks: waiting, held, running, failed, dead, quarantined or expired")
 	}
 }
+
+// buried reports whether tasks in a state lie among the dead letters.
+func buried(s task.State) bool { return s == task.Dead || s == task.Quarantined || s == task.Expired }
 
 // wanted reports whether a task belongs on the list.
 func wanted(t *task.Task, q Query) bool {
 	switch q.State {
 	case task.Held:
 		return t.State == task.Held
-	case task.Dead, task.Quarantined:
-		return t.State == q.State && (q.Fault == fault.None || faultOf(t) == q.Fault)
+	case task.Dead, task.Quarantined, task.Expired:
+		return (q.State == task.Dead || t.State == q.State) && (q.Fault == fault.None || faultOf(t) == q.Fault)
 	default:
 		return true
 	}
@@ -228,20 +232,14 @@ func (l *Ledger) total(ctx context.Context, q Query, sources []source) (int64, e
 	switch {
 	case q.State == task.Held || q.Fault != fault.None:
 		return unknown, nil
-	case q.State == task.Dead || q.State == task.Quarantined:
-		counts, err := ask(ctx, l, func(ctx context.Context) ([]int64, error) {
-			return l.ends.Run(ctx, l.Redis, []string{keys.Archived()}, keys.TaskPrefix(), maxEnds).Int64Slice()
+	case q.State == task.Quarantined || q.State == task.Expired:
+		n, err := ask(ctx, l, func(ctx context.Context) (int64, error) {
+			return l.ends.Run(ctx, l.Redis, []string{keys.Archived()}, keys.TaskPrefix(), maxEnds, q.State.String()).Int64()
 		})
-		switch {
-		case err != nil:
+		if err != nil {
 			return 0, fmt.Errorf("count the dead letters of queue %s: %w", q.Queue, err)
-		case len(counts) != 2 || counts[1] < 0:
-			return unknown, nil
-		case q.State == task.Quarantined:
-			return counts[1], nil
-		default:
-			return counts[0] - counts[1], nil
 		}
+		return n, nil
 	}
 	var sum int64
 	for _, s := range sources {

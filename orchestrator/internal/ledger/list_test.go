@@ -97,7 +97,7 @@ func TestListFailed(t *testing.T) {
 	})
 }
 
-// Dead letters are listed from the latest on, quarantined ones by themselves, by what they died for when that is asked for, and
+// Dead letters of all kinds are listed from the latest on, each with its own state, quarantined and expired ones by themselves too, by what they died for when that is asked for, and
 // with their history. Many that died in one second are listed once each.
 func TestListDead(t *testing.T) {
 	t.Parallel()
@@ -107,17 +107,33 @@ func TestListDead(t *testing.T) {
 		r.bury(now.Add(-time.Hour), task.Dead, fault.Timeout, ids[:5]...)
 		r.bury(now, task.Dead, fault.HTTPStatus, ids[5:8]...)
 		r.bury(now, task.Quarantined, fault.Memory, ids[8:10]...)
+		r.bury(now.Add(-2*time.Hour), task.Expired, fault.Timeout, ids[10])
 		dead, total := r.list(ledger.Query{State: task.Dead, Limit: 1})
-		if len(dead) != 8 || total != 8 || !sameSet(idsOf(dead[:3]), ids[5:8]) || !sameSet(idsOf(dead[3:]), ids[:5]) {
-			t.Errorf("dead: %v (%d)", idsOf(dead), total)
+		if len(dead) != 11 || total != 11 || !sameSet(idsOf(dead[:5]), ids[5:10]) || !sameSet(idsOf(dead[5:10]), ids[:5]) || dead[10].ID != ids[10] {
+			t.Fatalf("dead: %v (%d)", idsOf(dead), total)
 		}
-		if d := dead[0]; d.Fault == nil || d.Fault.Kind != fault.HTTPStatus || len(d.History) != 1 || d.History[0].Message != "why" || d.Counters.Failures != 5 {
+		for _, d := range dead {
+			want := task.Dead
+			switch {
+			case slices.Contains(ids[8:10], d.ID):
+				want = task.Quarantined
+			case d.ID == ids[10]:
+				want = task.Expired
+			}
+			if d.State != want {
+				t.Errorf("%s is %s, want %s", d.ID, d.State, want)
+			}
+		}
+		if d := dead[slices.IndexFunc(dead, func(d *task.Task) bool { return d.ID == ids[5] })]; d.Fault == nil || d.Fault.Kind != fault.HTTPStatus || len(d.History) != 1 || d.History[0].Message != "why" || d.Counters.Failures != 5 {
 			t.Errorf("a dead letter: %+v", d)
 		}
 		if q, total := r.list(ledger.Query{State: task.Quarantined}); !sameSet(idsOf(q), ids[8:10]) || total != 2 {
 			t.Errorf("quarantined: %v (%d)", q, total)
 		}
-		if d, total := r.list(ledger.Query{State: task.Dead, Fault: fault.Timeout, Limit: 2}); !sameSet(idsOf(d), ids[:5]) || total != -1 {
+		if e, total := r.list(ledger.Query{State: task.Expired}); !slices.Equal(idsOf(e), ids[10:11]) || total != 1 {
+			t.Errorf("expired: %v (%d)", e, total)
+		}
+		if d, total := r.list(ledger.Query{State: task.Dead, Fault: fault.Timeout, Limit: 2}); !sameSet(idsOf(d), append(ids[:5:5], ids[10])) || total != -1 {
 			t.Errorf("died of a timeout: %v (%d)", idsOf(d), total)
 		}
 	})

@@ -28,6 +28,9 @@ func (l *Ledger) retryBatch(ctx context.Context, queue string, seen []sighting) 
 		if s.stored.State == task.AsynqArchived {
 			if message != nil {
 				message.Retried = 0
+				if t.State == task.Expired || message.Deadline > 0 && message.Deadline <= now.Unix() {
+					message.DropDeadline() // it would expire at once
+				}
 				encoded = message.Encode()
 			}
 			if t.State == task.Quarantined {

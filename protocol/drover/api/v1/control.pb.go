@@ -1516,8 +1516,9 @@ func (x *Lock) GetHolderManager() string {
 type ListTasksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Queue string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
-	// Waiting, held (of this manager), running (all that managers have taken), failed, dead or quarantined. Tasks that have ended
-	// otherwise are not listed: of each there is a record, which is found by its ID.
+	// Waiting, held (of this manager), running (all that managers have taken), failed, dead (all dead letters, whatever their own
+	// state), quarantined or expired. Tasks that have ended otherwise are not listed: of each there is a record, which is found by
+	// its ID.
 	State v1.State `protobuf:"varint,2,opt,name=state,proto3,enum=drover.task.v1.State" json:"state,omitempty"`
 	// At most this many; 0 is 100, and 1000 the most.
 	Limit int32 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
@@ -1670,7 +1671,7 @@ func (x *ListTasksResponse) GetTotal() int64 {
 type TaskSelection struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Ids   []string               `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
-	// All dead and quarantined tasks of this queue; empty for none.
+	// All dead letters of this queue: dead, quarantined and expired tasks; empty for none.
 	DeadOfQueue string `protobuf:"bytes,2,opt,name=dead_of_queue,json=deadOfQueue,proto3" json:"dead_of_queue,omitempty"`
 	// Of these only the ones that died for this; unspecified for all.
 	FaultKind     v1.FaultKind `protobuf:"varint,3,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`

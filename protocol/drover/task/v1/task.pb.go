@@ -47,7 +47,7 @@ const (
 	State_STATE_CANCELLED State = 8
 	// Removed by an operator.
 	State_STATE_DROPPED State = 9
-	// Not started before its deadline.
+	// Not done by its client's deadline: not begun, or not over. A dead letter that a retry takes back, without the deadline.
 	State_STATE_EXPIRED State = 10
 )
 
@@ -610,7 +610,8 @@ type Task struct {
 	Id    string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Kind  string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	State State  `protobuf:"varint,3,opt,name=state,proto3,enum=drover.task.v1.State" json:"state,omitempty"`
-	// Runs begun so far.
+	// Runs begun, or that may have begun: when a manager dies with a task that still waited for a worker in it, nobody is left to
+	// tell, and the loss counts as one.
 	Attempts uint32    `protobuf:"varint,4,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	Counters *Counters `protobuf:"bytes,5,opt,name=counters,proto3" json:"counters,omitempty"`
 	// JSON; empty in records and where it was not asked for.

@@ -95,7 +95,8 @@ type ControlServiceClient interface {
 	Locks(context.Context, *v1.LocksRequest) (*v1.LocksResponse, error)
 	// ListTasks lists tasks of a queue in one state, over all managers, the next to run or the latest to end first.
 	ListTasks(context.Context, *v1.ListTasksRequest) (*v1.ListTasksResponse, error)
-	// RetryTasks puts dead letters back into their queue with fresh counters, and failed tasks at its head.
+	// RetryTasks puts dead letters back into their queue with fresh counters, and failed tasks at its head. A dead letter whose deadline
+	// has passed, as that of each expired one has, has no deadline from then on: it would expire at once.
 	RetryTasks(context.Context, *v1.RetryTasksRequest) (*v1.RetryTasksResponse, error)
 	// DropTasks takes tasks that do not run out of their queue, dead letters included.
 	DropTasks(context.Context, *v1.DropTasksRequest) (*v1.DropTasksResponse, error)
@@ -469,7 +470,8 @@ type ControlServiceHandler interface {
 	Locks(context.Context, *v1.LocksRequest) (*v1.LocksResponse, error)
 	// ListTasks lists tasks of a queue in one state, over all managers, the next to run or the latest to end first.
 	ListTasks(context.Context, *v1.ListTasksRequest) (*v1.ListTasksResponse, error)
-	// RetryTasks puts dead letters back into their queue with fresh counters, and failed tasks at its head.
+	// RetryTasks puts dead letters back into their queue with fresh counters, and failed tasks at its head. A dead letter whose deadline
+	// has passed, as that of each expired one has, has no deadline from then on: it would expire at once.
 	RetryTasks(context.Context, *v1.RetryTasksRequest) (*v1.RetryTasksResponse, error)
 	// DropTasks takes tasks that do not run out of their queue, dead letters included.
 	DropTasks(context.Context, *v1.DropTasksRequest) (*v1.DropTasksResponse, error)
