@@ -89,9 +89,9 @@ func TestCountsAndEntries(t *testing.T) {
 		if entry.Kind != kind || entry.Schema != `{}` || entry.RetentionSeconds != 60 || !b.client.SIsMember(t.Context(), task.AsynqQueuesKey, queue).Val() {
 			t.Errorf("the entry is %+v", entry)
 		}
+		until(t, "2 are in hand", func() bool { return m.in.InHand() == 2 }) // active in Redis is not yet answered
 		if m.in.Health().LastGood().IsZero() || m.in.Health().Err() != nil {
 			t.Errorf("Redis is said to be unwell: %v", m.in.Health().Err())
 		}
-		until(t, "2 are in hand", func() bool { return m.in.InHand() == 2 })
 	})
 }

@@ -69,7 +69,7 @@ func (l *lane) closing() bool {
 
 // leaveAfter is how long what still waits for Redis gets once the stop has given up on it. A call that hangs is left
 // behind then: it ends by its own timeout, or with the client.
-const leaveAfter = 300 * time.Millisecond
+const leaveAfter = 100 * time.Millisecond
 
 // run takes tasks until ctx ends, and returns when all are settled, or soon after giveUp has been closed. It returns how
 // many are left.

@@ -191,9 +191,11 @@ func (r *processRunner) reap() {
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 	r.collected = true
 	r.killing.Unlock()
-	go r.sweep()     // beside the rest: nobody has to wait for it but the launcher's end
 	_ = r.cmd.Wait() // its pipes are files of ours, so it waits for nothing else
 	r.state = r.cmd.ProcessState
+	// Beside the rest: nobody has to wait for it but the launcher's end. Not before the process was collected, which on a busy machine
+	// takes up to a second while somebody reads all of /proc (Linux 6.18).
+	go r.sweep()
 	r.readOut()
 	_ = r.stdoutW.CloseWithError(io.EOF)
 	closeAll(append(r.readers, r.lifeline))
