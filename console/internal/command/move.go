@@ -97,12 +97,7 @@ func showMoves(env *Env, queue, done string, changes []*apiv1.TaskChange, change
 	return told(worst)
 }
 
-func deadLetters(n int64) string {
-	if n == 1 {
-		return "1 dead letter"
-	}
-	return screen.Count(n) + " dead letters"
-}
+func deadLetters(n int64) string { return screen.Things(n, "dead letter") }
 
 // deadCount says how many dead letters a queue has; without a number for one of another manager.
 func deadCount(ctx context.Context, env *Env, queue string) (string, error) {

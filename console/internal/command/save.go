@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+
+	"github.com/drover-jobs/drover/console/internal/screen"
 )
 
 func saveCommand() *Command {
@@ -29,5 +31,5 @@ func runSave(ctx context.Context, env *Env, _ *Args) error {
 		return err
 	}
 	return tellDone(env, savedJSON{Path: answer.GetPath(), Settings: answer.GetSettings()},
-		fmt.Sprintf("%d settings are kept in %s.", answer.GetSettings(), answer.GetPath()))
+		fmt.Sprintf("%s kept in %s.", screen.Things(int64(answer.GetSettings()), "setting"), answer.GetPath()))
 }

@@ -62,6 +62,14 @@ func Count(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
+// Things is so many of a thing, as in "1 worker" and "2 workers".
+func Things(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return Count(n) + " " + thing + "s"
+}
+
 // Time is a moment in the reader's own zone; empty when there is none.
 func Time(t time.Time, zone *time.Location) string {
 	if t.IsZero() {

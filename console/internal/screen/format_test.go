@@ -30,6 +30,8 @@ func TestFormats(t *testing.T) {
 		"1.0 KiB": screen.Bytes(1024),
 		"8.0 EiB": screen.Bytes(math.MaxInt64),
 		"?":       screen.Count(-1),
+		"1 cat":   screen.Things(1, "cat"),
+		"0 cats":  screen.Things(0, "cat"),
 		"12":      screen.Count(12),
 		"":        screen.Time(time.Time{}, time.UTC),
 		"[##--]":  screen.Bar(1, 2, 6),

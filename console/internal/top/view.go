@@ -46,7 +46,7 @@ func (m *model) header(columns int, style screen.Style) string {
 	if started := g.GetStartedMs(); started > 0 {
 		parts = append(parts, "up "+screen.Duration(m.now.Sub(time.UnixMilli(started))))
 	}
-	parts = append(parts, fmt.Sprintf("%d workers, %s", len(m.status.GetWorkers()), screen.Bytes(rss)))
+	parts = append(parts, screen.Things(int64(len(m.status.GetWorkers())), "worker")+", "+screen.Bytes(rss))
 	return style.Paint(screen.Strong, screen.Cut(screen.Clean(strings.Join(parts, "  ")), columns))
 }
 
