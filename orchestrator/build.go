@@ -19,7 +19,9 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/catalog"
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
+	"github.com/drover-jobs/drover/orchestrator/internal/lock"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
+	"github.com/drover-jobs/drover/orchestrator/internal/program"
 	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
 	"github.com/drover-jobs/drover/orchestrator/internal/roster"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
@@ -125,23 +127,27 @@ func (o *Orchestrator) openLauncher(stack *stages) error {
 // openCatalog asks every plugin what it is. One that cannot be asked only keeps its own queues waiting, and so does one that
 // takes longer than patience: its pool goes on trying.
 func (o *Orchestrator) openCatalog(ctx context.Context, stack *stages) error {
+	o.programs = newPrograms(o)
+	plugins := make(map[string]*plugin, len(o.config.Plugins))
 	commands := make(map[string][]string, len(o.config.Plugins))
 	for name, p := range o.config.Plugins {
+		plugins[name] = o.programs.open(name, p)
 		commands[name] = p.Command
 	}
+	o.present.change(func(now lineup) lineup {
+		now.plugins = plugins
+		return now
+	})
 	o.catalog = catalog.New(commands)
-	o.programs = newPrograms(o)
 	asking, giveUp := context.WithTimeout(ctx, describeTimeout)
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
 		defer giveUp()
 		o.catalog.Ask(asking, func(ctx context.Context, name string) (*workerv1.Manifest, error) {
-			spec, err := o.programs.current(o.spec(name, "", 1, describeTimeout))
-			if err != nil {
-				return nil, err
-			}
-			return o.launcher.Describe(ctx, spec)
+			m, v, err := o.describe(ctx, name, plugins[name])
+			o.programs.running(name, plugins[name].file, v)
+			return m, err
 		})
 	}()
 	stack.onStop("questions to the plugins", func() error {
@@ -179,13 +185,8 @@ const (
 func (o *Orchestrator) openSettings() error {
 	source := o.config.Source()
 	for name, q := range source.Queues {
-		plugin := o.config.Queues[name].Plugin
-		p, _ := o.catalog.Get(plugin)
-		q.Plugin = pluginLayer(p.Manifest)
-		if _, err := settings.ResolveQueue(q.Plugin); err != nil {
-			o.log.Error("the limits that a plugin brings are not sound and are not used", "plugin", plugin, "error", err)
-			q.Plugin = nil
-		}
+		p, _ := o.catalog.Get(o.config.Queues[name].Plugin)
+		q.Plugin = o.pluginLayer(p.Name, p.Manifest)
 		source.Queues[name] = q
 	}
 	var err error
@@ -198,23 +199,24 @@ func (o *Orchestrator) openSettings() error {
 	return nil
 }
 
-// pluginLayer is what a plugin's manifest says of its queues' settings.
-func pluginLayer(m *workerv1.Manifest) settings.Layer {
+// pluginLayer is what a plugin's manifest says of its queues' settings; nothing when that is not sound.
+func (o *Orchestrator) pluginLayer(plugin string, m *workerv1.Manifest) settings.Layer {
 	layer := settings.Layer{}
 	if slots := m.GetSlots(); slots > 0 {
 		layer["slots"] = fmt.Sprint(slots)
 	}
-	for name, value := range m.GetDefaultLimits() {
-		layer[name] = value
+	maps.Copy(layer, m.GetDefaultLimits())
+	if _, err := settings.ResolveQueue(layer); err != nil {
+		o.log.Error("the limits that a plugin brings are not sound and are not used", "plugin", plugin, "error", err)
+		return nil
 	}
 	return layer
 }
 
 // spec is what a process of a plugin is started with.
-func (o *Orchestrator) spec(plugin, queue string, slots int, startTimeout time.Duration) worker.Spec {
-	p := o.config.Plugins[plugin]
+func (o *Orchestrator) spec(name string, p *plugin, queue string, slots int, startTimeout time.Duration) worker.Spec {
 	return worker.Spec{
-		Plugin: plugin, Command: p.Command, Env: p.Env, Options: p.Options, API: "unix:" + o.pluginSocket(plugin),
+		Plugin: name, Command: p.Command, Env: p.Env, Options: p.Options, API: "unix:" + o.pluginSocket(p.User),
 		Queue: queue, Slots: slots, Manager: o.config.Manager.Name, StartTimeout: startTimeout,
 		User: p.User,
 		Limits: worker.Rlimits{
@@ -223,31 +225,45 @@ func (o *Orchestrator) spec(plugin, queue string, slots int, startTimeout time.D
 	}
 }
 
+// describe starts a plugin's program, asks what it is and ends it. It also returns which version of the program that was.
+func (o *Orchestrator) describe(ctx context.Context, name string, p *plugin) (*workerv1.Manifest, program.Version, error) {
+	v, err := p.file.next(name)
+	if err != nil {
+		return nil, v, err
+	}
+	m, err := o.launcher.Describe(ctx, started(o.spec(name, p, "", 1, describeTimeout), v))
+	return m, v, err
+}
+
 // queueLauncher starts processes for one queue.
 type queueLauncher struct {
-	o     *Orchestrator
-	queue string
+	o *Orchestrator
+	s *served
 }
 
 var _ pool.Launcher = queueLauncher{}
 
-// Launch starts a process with the settings that hold now.
+// Launch starts a process with what holds now.
 func (l queueLauncher) Launch(ctx context.Context, reports *pool.Pool) (pool.Process, error) {
-	snapshot := l.o.store.Load()
-	q, _ := snapshot.Queue(l.queue)
-	plugin := l.o.config.Queues[l.queue].Plugin
-	spec, err := l.o.programs.current(l.o.spec(plugin, l.queue, q.Slots, snapshot.Manager.StartTimeout))
+	name := l.s.plugin
+	p := l.o.present.Load().plugins[name]
+	if p == nil {
+		return nil, fmt.Errorf("plugin %s is not in the configuration any more", name)
+	}
+	v, err := p.file.next(name)
 	if err != nil {
-		l.o.catalog.Note(plugin, nil, err)
+		l.o.catalog.Note(name, nil, err)
 		return nil, err
 	}
-	p, err := l.o.launcher.Start(ctx, spec, reports)
+	l.o.programs.running(name, p.file, v)
+	spec := l.o.spec(name, p, l.s.name, l.o.settingsOf(l.s).Slots, l.o.store.Load().Manager.StartTimeout)
+	process, err := l.o.launcher.Start(ctx, started(spec, v), reports)
 	if err != nil {
-		l.o.catalog.Note(plugin, nil, err)
+		l.o.catalog.Note(name, nil, err)
 		return nil, err
 	}
-	l.o.described(ctx, plugin, p.Manifest())
-	return p, nil
+	l.o.described(ctx, name, process.Manifest())
+	return process, nil
 }
 
 // described takes down what a plugin says of itself, and tells clients when that is not what it was.
@@ -259,59 +275,73 @@ func (o *Orchestrator) described(ctx context.Context, plugin string, m *workerv1
 	}
 }
 
-func (o *Orchestrator) buildPools() {
-	o.pools = make(map[string]*pool.Pool, len(o.config.Queues))
-	shared := budget.New(func() budget.Limits {
+// buildQueues makes what all queues share, and the queues of the configuration.
+func (o *Orchestrator) buildQueues() {
+	o.budget = budget.New(func() budget.Limits {
 		m := o.store.Load().Manager
 		return budget.Limits{Processes: m.MaxProcesses, Memory: m.MaxMemory}
 	})
-	for name := range o.config.Queues {
-		o.pools[name] = pool.New(pool.Deps{
-			Queue: name, Plugin: o.config.Queues[name].Plugin, Budget: shared, Launcher: queueLauncher{o: o, queue: name}, Ender: newsEnder{ender{o.controller, o.locker}, o.news},
-			Abort: o.abort, Log: o.log, Retry: func() { o.programs.retry(o.config.Queues[name].Plugin) },
-			Settings: func() (settings.Queue, settings.Manager) {
-				snapshot := o.store.Load()
-				return snapshot.Queues[name], snapshot.Manager
-			},
-		})
-		if p, _ := o.catalog.Get(o.config.Queues[name].Plugin); p.Err != nil {
-			o.pools[name].Broken(p.Err)
-		}
+	o.intake = intake.New(intake.Deps{Redis: o.redis, Ender: ender{o.controller, o.locker}, Log: o.log})
+	queues := make(map[string]*served, len(o.config.Queues))
+	for name, q := range o.config.Queues {
+		queues[name] = o.buildQueue(name, q.Plugin)
 	}
+	o.present.change(func(now lineup) lineup {
+		now.queues = queues
+		return now
+	})
 }
 
-func (o *Orchestrator) buildIntake() {
-	lanes := make([]intake.Lane, 0, len(o.config.Queues))
-	o.gates = make(map[string]*gate, len(o.config.Queues))
-	for name, q := range o.config.Queues {
-		o.gates[name] = &gate{Dispatcher: o.queues[name]}
-		manifest := func() *workerv1.Manifest {
-			p, _ := o.catalog.Get(q.Plugin)
-			return p.Manifest
-		}
-		lanes = append(lanes, intake.Lane{
-			Queue: name, Dispatcher: o.gates[name],
-			Kind:  func() string { return manifest().GetName() },
-			Check: func(payload []byte) error { return o.catalog.Check(q.Plugin, payload) },
-			Entry: func() task.Entry {
-				m := manifest()
-				return task.Entry{
-					Queue: name, Kind: m.GetName(), Schema: m.GetPayloadSchema(),
-					RetentionSeconds: int64(o.queueSettings(name).Retention / time.Second),
-				}
-			},
-		})
+// buildQueue makes what serves a queue: intake, gate, locks and pool. From now on the queue is announced, and nothing runs yet.
+func (o *Orchestrator) buildQueue(name, plugin string) *served {
+	s := &served{name: name, plugin: plugin, leave: make(chan struct{})}
+	manifest := func() *workerv1.Manifest {
+		p, _ := o.catalog.Get(plugin)
+		return p.Manifest
 	}
-	o.intake = intake.New(intake.Deps{Redis: o.redis, Ender: ender{o.controller, o.locker}, Log: o.log}, lanes)
+	s.pool = pool.New(pool.Deps{
+		Queue: name, Plugin: plugin, Budget: o.budget, Launcher: queueLauncher{o, s}, Ender: newsEnder{ender{o.controller, o.locker}, o.news},
+		Abort: o.abort, Log: o.log, Retry: func() { o.programs.retry(plugin) },
+		Settings: func() (settings.Queue, settings.Manager) { return o.settingsOf(s), o.store.Load().Manager },
+	})
+	if p, _ := o.catalog.Get(plugin); p.Err != nil {
+		s.pool.Broken(p.Err)
+	}
+	s.locks = o.locker.Queue(lock.QueueDeps{
+		Queue: name, Next: s.pool, Fields: func() []string { return manifest().GetLockKey() },
+		Settings: func() settings.Queue { return o.settingsOf(s) },
+		Room:     o.intake.Kick,
+	})
+	s.gate = &gate{Dispatcher: s.locks}
+	s.intake = o.intake.Queue(intake.Lane{
+		Queue: name, Dispatcher: s.gate,
+		Kind:  func() string { return manifest().GetName() },
+		Check: func(payload []byte) error { return o.catalog.Check(plugin, payload) },
+		Entry: func() task.Entry {
+			m := manifest()
+			return task.Entry{
+				Queue: name, Kind: m.GetName(), Schema: m.GetPayloadSchema(), RetentionSeconds: int64(o.settingsOf(s).Retention / time.Second),
+			}
+		},
+	})
+	return s
+}
+
+// settingsOf returns the settings of a queue that is served, or is being left.
+func (o *Orchestrator) settingsOf(s *served) settings.Queue {
+	q, ok := o.store.Load().Queue(s.name)
+	if last := s.last.Load(); !ok && last != nil {
+		return *last
+	}
+	return q
 }
 
 func (o *Orchestrator) buildRescue() {
-	queues := make([]string, 0, len(o.config.Queues))
-	for name := range o.config.Queues {
-		queues = append(queues, name)
-	}
 	// The embedded broker refuses a second manager, so whatever is active in it when a manager starts was left behind.
-	o.rescue = rescue.New(rescue.Deps{Redis: o.redis, Queues: queues, Alone: o.config.Redis.Embedded, Log: o.log})
+	o.rescue = rescue.New(rescue.Deps{
+		Redis: o.redis, Queues: func() []string { return slices.Collect(maps.Keys(o.present.Load().queues)) },
+		Alone: o.config.Redis.Embedded, Log: o.log,
+	})
 }
 
 // buildRoster describes this manager for the list of those that share its Redis.
@@ -320,10 +350,10 @@ func (o *Orchestrator) buildRoster() {
 	o.roster = roster.New(roster.Deps{Redis: o.redis, Log: o.log, Self: func() roster.Manager {
 		m := roster.Manager{
 			Name: o.config.Manager.Name, Host: host, PID: os.Getpid(), Version: o.version, Started: o.began, State: *o.status.state.Load(),
-			Queues: slices.Sorted(maps.Keys(o.pools)),
+			Queues: slices.Sorted(maps.Keys(o.present.Load().queues)),
 		}
-		for _, p := range o.pools {
-			stats := p.Stats()
+		for _, s := range o.present.Load().all() {
+			stats := s.pool.Stats()
 			m.Workers += len(stats.Workers)
 			m.Running += stats.Running
 		}

@@ -38,15 +38,22 @@ func (o *Orchestrator) buildControl() {
 
 // own returns an error unless the queue is one of this manager.
 func (c *control) own(queue string) error {
-	if _, ok := c.o.pools[queue]; ok {
-		return nil
+	_, err := c.served(queue)
+	return err
+}
+
+// served returns a queue of this manager. The error says that it has none of that name.
+func (c *control) served(queue string) (*served, error) {
+	queues := c.o.present.Load().queues
+	if s, ok := queues[queue]; ok {
+		return s, nil
 	}
-	names := slices.Sorted(maps.Keys(c.o.pools))
+	names := slices.Sorted(maps.Keys(queues))
 	hint := ""
 	if near := settings.Nearest(queue, names); near != "" {
 		hint = fmt.Sprintf("; did you mean %s?", near)
 	}
-	return api.NotFound(fmt.Errorf("%w in this manager: %.80q%s", client.ErrUnknownQueue, queue, hint))
+	return nil, api.NotFound(fmt.Errorf("%w in this manager: %.80q%s", client.ErrUnknownQueue, queue, hint))
 }
 
 // exists returns an error unless some manager or client has put the queue into Redis.

@@ -193,8 +193,9 @@ func (e *examination) locks(ctx context.Context) {
 // programs says which plugins run whatever lies at their path.
 func (e *examination) programs() {
 	var loose []string
-	for _, name := range sortedKeys(e.o.config.Plugins) {
-		if e.o.config.Plugins[name].SHA256 == "" {
+	plugins := e.o.present.Load().plugins
+	for _, name := range sortedKeys(plugins) {
+		if plugins[name].SHA256 == "" {
 			loose = append(loose, name)
 		}
 	}

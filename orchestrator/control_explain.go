@@ -11,10 +11,11 @@ import (
 // Explain says why a queue has the number of workers that it has, and what limits it now.
 func (c *control) Explain(ctx context.Context, r *apiv1.ExplainRequest) (*apiv1.ExplainResponse, error) {
 	queue := r.GetQueue()
-	if err := c.own(queue); err != nil {
+	s, err := c.served(queue)
+	if err != nil {
 		return nil, err
 	}
-	e := c.o.pools[queue].Explain()
+	e := s.pool.Explain()
 	answer := &apiv1.ExplainResponse{Now: protoDecision(e.Now)}
 	for _, d := range e.Before {
 		answer.Before = append(answer.Before, protoDecision(d))
@@ -26,11 +27,11 @@ func (c *control) Explain(ctx context.Context, r *apiv1.ExplainRequest) (*apiv1.
 	if err != nil {
 		answer.Limits = append(answer.Limits, "broker: "+err.Error())
 	}
-	if why := paused(counts[queue].Paused, c.o.gates[queue].closed.Load()); why != "" {
+	if why := paused(counts[queue].Paused, s.gate.closed.Load()); why != "" {
 		answer.Limits = append(answer.Limits, "paused: the queue is "+why)
 	}
 	answer.Limits = append(answer.Limits, e.Limits...)
-	if n := c.o.queues[queue].Waiting(); n > 0 {
+	if n := s.locks.Waiting(); n > 0 {
 		limit := fmt.Sprintf("lock: %d tasks wait for the locks that others have", n)
 		if err := c.o.locker.Health(); err != nil {
 			limit = fmt.Sprintf("lock: %d tasks wait, and the store of locks does not answer: %v", n, err)

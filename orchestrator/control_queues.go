@@ -12,11 +12,12 @@ import (
 // Pause stops the taking of a queue's tasks, by all managers or by this one.
 func (c *control) Pause(ctx context.Context, r *apiv1.PauseRequest) (*apiv1.PauseResponse, error) {
 	queue := r.GetQueue()
-	if err := c.own(queue); err != nil {
+	s, err := c.served(queue)
+	if err != nil {
 		return nil, err
 	}
 	if r.GetHere() {
-		c.o.gates[queue].closed.Store(true)
+		s.gate.closed.Store(true)
 		c.o.noteQueue(queue, "paused", "in this manager")
 		c.o.log.Info("queue paused in this manager", "queue", queue, "who", api.Caller(ctx))
 		return &apiv1.PauseResponse{}, nil
@@ -32,11 +33,12 @@ func (c *control) Pause(ctx context.Context, r *apiv1.PauseRequest) (*apiv1.Paus
 // Resume undoes both sorts of pause, and tries at once to start what could not be started. What needs no Redis is done first.
 func (c *control) Resume(ctx context.Context, r *apiv1.ResumeRequest) (*apiv1.ResumeResponse, error) {
 	queue := r.GetQueue()
-	if err := c.own(queue); err != nil {
+	s, err := c.served(queue)
+	if err != nil {
 		return nil, err
 	}
-	c.o.gates[queue].closed.Store(false)
-	c.o.pools[queue].Resume()
+	s.gate.closed.Store(false)
+	s.pool.Resume()
 	c.o.intake.Kick()
 	if err := c.ledger.Resume(ctx, queue); err != nil {
 		return nil, fmt.Errorf("queue %s takes tasks again as far as this manager is concerned, but whether it is paused for all managers cannot be changed: %w", queue, err)

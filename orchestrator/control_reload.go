@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/api"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
@@ -22,53 +21,62 @@ func (c *control) Reload(_ context.Context, r *apiv1.ReloadRequest) (*apiv1.Relo
 	if c.o.load == nil {
 		return nil, api.Refused(errors.New("this manager was not told where its configuration is; restart it to change it"))
 	}
-	config, err := c.o.load()
+	done, err := c.o.reload(c.o.load, "reload by "+r.GetWho())
 	if err != nil {
 		return nil, api.Refused(fmt.Errorf("the configuration was not reloaded, and the old settings stay: %w", err))
 	}
-	facts := c.o.facts()
-	made, restart, err := c.o.reload(config, "reload by "+r.GetWho())
-	if err != nil {
-		return nil, api.Refused(err)
-	}
-	return &apiv1.ReloadResponse{Version: uint64(made.After.Version), Effects: effects(made, facts), NeedsRestart: restart}, nil
+	return &apiv1.ReloadResponse{
+		Version: uint64(done.made.After.Version), Effects: slices.Concat(done.effects, effects(done.made, done.facts)), NeedsRestart: done.needsRestart,
+	}, nil
 }
 
-// reload takes the settings of a configuration and returns what only a restart can change, in words.
-func (o *Orchestrator) reload(config *Config, who string) (settings.Made, []string, error) {
+var errEnding = errors.New("the manager stops")
+
+// reloaded is what a reload did.
+type reloaded struct {
+	made         settings.Made
+	facts        map[string]settings.Facts // as they were before
+	effects      []*apiv1.SettingEffect    // on queues and plugins
+	needsRestart []string                  // in words
+}
+
+// reload takes what a configuration says of settings, plugins and queues, all of it or nothing. One after the other: load is called
+// when it is this one's turn.
+func (o *Orchestrator) reload(load func() (*Config, error), who string) (reloaded, error) {
 	o.reloading.Lock()
 	defer o.reloading.Unlock()
-	before := o.store.Load()
-	after, err := o.store.Rebase(who, func(source *settings.Source) {
-		fresh := config.Source()
-		source.Manager = fresh.Manager
-		for name, q := range source.Queues {
-			if again, ok := fresh.Queues[name]; ok {
-				q.File = again.File
-				source.Queues[name] = q
-			}
-		}
-	})
+	config, err := load()
 	if err != nil {
-		return settings.Made{}, nil, fmt.Errorf("reload: the old settings stay: %w", err)
+		return reloaded{}, err
 	}
-	restart := needsRestart(o.config, config)
-	for _, what := range restart {
+	t := o.transit(config)
+	if err := t.ask(); err != nil {
+		return reloaded{}, err
+	}
+	done := reloaded{facts: o.facts(), needsRestart: o.needsRestart(config)}
+	done.made.Before = o.store.Load()
+	t.remember()
+	if done.made.After, err = o.store.Rebase(who, t.source); err != nil {
+		return reloaded{}, err
+	}
+	done.effects = t.carryOut()
+	for _, what := range done.needsRestart {
 		o.log.Warn("the configuration has changed where only a restart helps", "what", what)
 	}
-	o.log.Info("configuration reloaded", "who", who, "version", after.Version)
-	return settings.Made{Before: before, After: after}, restart, nil
+	o.log.Info("configuration reloaded", "who", who, "version", done.made.After.Version)
+	return done, nil
 }
 
-// needsRestart says what differs between the configuration that the manager runs with and another that only a restart can
+// needsRestart says what differs between the configuration that the manager was started with and another that only a restart can
 // change, in words for a person.
-func needsRestart(running, fresh *Config) []string {
+func (o *Orchestrator) needsRestart(fresh *Config) []string {
 	var restart []string
 	add := func(differs bool, format string, args ...any) {
 		if differs {
 			restart = append(restart, fmt.Sprintf(format, args...))
 		}
 	}
+	running := o.config
 	m, n := running.Manager, fresh.Manager
 	add(m.Name != n.Name, "manager.name: %s -> %s", m.Name, n.Name)
 	add(m.StateDir != n.StateDir, "manager.state_dir: %s -> %s", m.StateDir, n.StateDir)
@@ -78,25 +86,9 @@ func needsRestart(running, fresh *Config) []string {
 	add(!reflect.DeepEqual(running.Redis, fresh.Redis), "redis")
 	add(!reflect.DeepEqual(running.Locks, fresh.Locks), "locks")
 	add(!reflect.DeepEqual(running.API, fresh.API), "api")
-	added, removed, changed := compare(running.Plugins, fresh.Plugins)
-	add(len(added) > 0, "plugins added: %s", strings.Join(added, ", "))
-	add(len(removed) > 0, "plugins removed: %s", strings.Join(removed, ", "))
-	for _, name := range changed {
-		add(true, "plugins.%s: its program, environment, options or limits", name)
-	}
-	queue := func(c *Config) map[string]string {
-		plugins := make(map[string]string, len(c.Queues))
-		for name, q := range c.Queues {
-			plugins[name] = q.Plugin
-		}
-		return plugins
-	}
-	was, is := queue(running), queue(fresh)
-	added, removed, changed = compare(was, is)
-	add(len(added) > 0, "queues added: %s", strings.Join(added, ", "))
-	add(len(removed) > 0, "queues removed: %s", strings.Join(removed, ", "))
-	for _, name := range changed {
-		add(true, "queues.%s.plugin: %s -> %s", name, was[name], is[name])
+	for _, name := range sortedKeys(fresh.Plugins) {
+		user := fresh.Plugins[name].User
+		add(o.unlent(user), "plugins.%s.user: workers of %s run, but cannot reach the API of the manager yet", name, user)
 	}
 	return restart
 }

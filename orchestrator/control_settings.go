@@ -113,9 +113,10 @@ func (c *control) SaveSettings(_ context.Context, r *apiv1.SaveSettingsRequest) 
 
 // facts is what the effects of a change depend on.
 func (o *Orchestrator) facts() map[string]settings.Facts {
-	facts := make(map[string]settings.Facts, len(o.pools))
-	for name, p := range o.pools {
-		stats := p.Stats()
+	queues := o.present.Load().queues
+	facts := make(map[string]settings.Facts, len(queues))
+	for name, s := range queues {
+		stats := s.pool.Stats()
 		f := settings.Facts{Held: stats.Held}
 		for _, w := range stats.Workers {
 			if !w.Leaving {

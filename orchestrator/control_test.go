@@ -418,10 +418,13 @@ func TestControlReload(t *testing.T) {
 	text = strings.Replace(text, "name: test,", "name: other,", 1) + "  more: {plugin: noop}\n"
 	m.rewrite(text)
 	again, err := control.Reload(t.Context(), &apiv1.ReloadRequest{Who: "kim"})
-	if err != nil || len(again.GetEffects()) != 1 || again.GetEffects()[0].GetName() != "max_workers" || again.GetEffects()[0].GetAfter() != "5" {
+	if err != nil || len(again.GetEffects()) != 2 || again.GetEffects()[1].GetName() != "max_workers" || again.GetEffects()[1].GetAfter() != "5" {
 		t.Errorf("%v, %v", again, err)
 	}
-	if want := []string{"manager.name: test -> other", "queues added: more"}; !slices.Equal(again.GetNeedsRestart(), want) {
+	if e := again.GetEffects()[0]; e.GetQueue() != "more" || e.GetName() != "plugin" || e.GetBefore() != "" || e.GetAfter() != "noop" || e.GetEffect() == "" {
+		t.Errorf("the queue that comes: %v", e)
+	}
+	if want := []string{"manager.name: test -> other"}; !slices.Equal(again.GetNeedsRestart(), want) {
 		t.Errorf("needs a restart: %q, want %q", again.GetNeedsRestart(), want)
 	}
 	if undone, err := control.UndoSettings(t.Context(), &apiv1.UndoSettingsRequest{}); err != nil || undone.GetEffects()[0].GetAfter() != "9" {

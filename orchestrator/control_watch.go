@@ -119,13 +119,14 @@ func (o *Orchestrator) noteQueues(ctx context.Context) {
 			seen, unwatched = nil, time.Now()
 			continue
 		}
-		now := make(map[string]queueSight, len(o.pools))
-		for name, p := range o.pools {
+		queues := o.present.Load().queues
+		now := make(map[string]queueSight, len(queues))
+		for name, s := range queues {
 			before, known := seen[name]
 			if !known { // somebody has just begun to watch
-				before = queueSight{decided: unwatched, open: p.Stats().CircuitOpen}
+				before = queueSight{decided: unwatched, open: s.pool.Stats().CircuitOpen}
 			}
-			now[name] = o.noteQueueOnce(name, p, before)
+			now[name] = o.noteQueueOnce(name, s.pool, before)
 		}
 		seen = now
 	}

@@ -25,9 +25,9 @@ var _ talker = (*worker.Process)(nil)
 
 // find returns a worker and the queue that it works for.
 func (c *control) find(number uint64) (queue string, p *pool.Pool, process pool.Process, err error) {
-	for queue, p := range c.o.pools {
-		if process, ok := p.Process(number); ok {
-			return queue, p, process, nil
+	for _, s := range c.o.present.Load().all() {
+		if process, ok := s.pool.Process(number); ok {
+			return s.name, s.pool, process, nil
 		}
 	}
 	return "", nil, nil, api.NotFound(fmt.Errorf("worker %d: %w", number, pool.ErrNoWorker))
@@ -52,10 +52,11 @@ func (c *control) Restart(ctx context.Context, r *apiv1.RestartRequest) (*apiv1.
 	case (queue == "") == (number == 0):
 		return nil, api.Invalid(errors.New("name a queue or the number of a worker, one of them"))
 	case queue != "":
-		if err := c.own(queue); err != nil {
+		s, err := c.served(queue)
+		if err != nil {
 			return nil, err
 		}
-		n := c.o.pools[queue].Replace(job.ExitOperator)
+		n := s.pool.Replace(job.ExitOperator)
 		c.o.log.Info("workers are replaced, one by one", "queue", queue, "workers", n, "who", api.Caller(ctx))
 		return &apiv1.RestartResponse{Workers: int32(n)}, nil //nolint:gosec // few
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/controller"
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/orchestrator/internal/lock"
-	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
 )
@@ -56,23 +55,6 @@ func (e ender) End(j *job.Job, o job.Outcome) {
 		return
 	}
 	e.locker.Ended(j)
-}
-
-// buildLocks puts the locks between intake and pools.
-func (o *Orchestrator) buildLocks() {
-	o.queues = make(map[string]*lock.Queue, len(o.pools))
-	for name, p := range o.pools {
-		plugin := o.config.Queues[name].Plugin
-		o.queues[name] = o.locker.Queue(lock.QueueDeps{
-			Queue: name, Next: p,
-			Fields: func() []string {
-				described, _ := o.catalog.Get(plugin)
-				return described.Manifest.GetLockKey()
-			},
-			Settings: func() settings.Queue { return o.queueSettings(name) },
-			Room:     func() { o.intake.Kick() },
-		})
-	}
 }
 
 // runLocks runs the locks until ctx ends and every job is over. The channel is closed when the last lock is released.

@@ -22,13 +22,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/api"
+	"github.com/drover-jobs/drover/orchestrator/internal/budget"
 	"github.com/drover-jobs/drover/orchestrator/internal/catalog"
 	"github.com/drover-jobs/drover/orchestrator/internal/controller"
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
 	"github.com/drover-jobs/drover/orchestrator/internal/lock"
 	"github.com/drover-jobs/drover/orchestrator/internal/news"
-	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
 	"github.com/drover-jobs/drover/orchestrator/internal/roster"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
@@ -38,7 +38,7 @@ import (
 
 // Orchestrator is one manager. Build it with New, run it once with Run.
 type Orchestrator struct {
-	config  *Config
+	config  *Config // what it was started with; of plugins and queues the present knows
 	version string
 	log     *slog.Logger
 	began   time.Time
@@ -52,15 +52,14 @@ type Orchestrator struct {
 	redis       redis.UniversalClient
 	tasks       *direct.Client
 	api         *api.Server
-	lent        map[string]string // sockets of the API for the workers of other users, by plugin
+	lent        map[string]string // sockets of the API for the workers of other users, by user as written; not changed once open
 	launcher    *worker.Launcher
 	catalog     *catalog.Catalog
 	programs    *programs
 	store       *settings.Store
 	controller  *controller.Controller
 	locker      *lock.Locker
-	pools       map[string]*pool.Pool
-	queues      map[string]*lock.Queue // the locks before each pool
+	budget      *budget.Budget
 	rescue      *rescue.Rescue
 	roster      *roster.Roster
 	lockStoreAt lock.Store
@@ -68,15 +67,21 @@ type Orchestrator struct {
 	status      *status
 	news        *news.Hub
 	control     *control
-	gates       map[string]*gate // before each queue's locks
 
+	present   *present                // the plugins and queues of now
 	load      func() (*Config, error) // reads the configuration again; nil when that is not known
-	reloading sync.Mutex
+	hangups   chan *Config            // has the latest configuration of a signal that is to be taken
+	reloading sync.Mutex              // held by the one reload that there is at a time
+	coming    chan *served            // queues that a reload adds
+	ending    chan struct{}           // closed when the stop begins
 }
 
 // New returns a manager for a valid configuration. It starts and touches nothing. The version is shown by the status.
 func New(config *Config, version string, log *slog.Logger) *Orchestrator {
-	return &Orchestrator{config: config, version: version, log: log, began: time.Now(), abort: make(chan struct{}), up: make(chan struct{})}
+	return &Orchestrator{
+		config: config, version: version, log: log, began: time.Now(), abort: make(chan struct{}), up: make(chan struct{}),
+		present: newPresent(), hangups: make(chan *Config, 1), coming: make(chan *served), ending: make(chan struct{}),
+	}
 }
 
 // Up is closed when the manager takes tasks.
@@ -141,9 +146,7 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	if err := o.openLocks(stack); err != nil {
 		return Report{}, err
 	}
-	o.buildPools()
-	o.buildLocks()
-	o.buildIntake()
+	o.buildQueues()
 	o.buildRescue()
 	o.buildRoster()
 	o.announce(ctx)
@@ -168,54 +171,66 @@ func (o *Orchestrator) announce(ctx context.Context) {
 	}
 }
 
-// work runs intake and pools until ctx ends and every task that was taken is put away.
+// work serves the queues until ctx ends and every task that was taken is put away.
 func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 	watching, stopWatching := context.WithCancel(context.Background())
 	var watch sync.WaitGroup
 	watch.Go(func() { o.watchSettings(watching) })
+	watch.Go(func() { o.noteQueues(watching) })
 	watch.Go(func() { o.programs.watch(ctx) })
+	watch.Go(func() { _ = o.rescue.Run(ctx) }) // it has no error of its own
+	watch.Go(func() { o.heedHangups(ctx) })
 	defer watch.Wait()
 	defer stopWatching()
 
-	var pools sync.WaitGroup
-	errs := make(chan error, len(o.pools)+1)
-	for _, p := range o.pools {
-		pools.Go(func() { errs <- p.Run(ctx) })
-	}
-	watch.Go(func() { _ = o.rescue.Run(ctx) }) // it has no error of its own
-	watch.Go(func() { o.noteQueues(watching) })
 	released := o.runLocks(ctx)
-	giveUp := make(chan struct{})
-	var taking sync.WaitGroup
-	taking.Go(func() { errs <- o.intake.Run(ctx, giveUp) })
+	c := &crew{o: o, giveUp: make(chan struct{})}
+	listening, stopListening := context.WithCancel(context.Background())
+	listened := make(chan struct{})
+	go func() {
+		defer close(listened)
+		_ = o.intake.Run(listening, c.giveUp) // it has no error of its own
+	}()
+	o.serveQueues(ctx, c)
 
-	<-ctx.Done()
 	before, latest := o.intake.Totals(), time.Now().Add(o.store.Load().Manager.DrainTimeout+stopBound)
 	o.log.Info("stopping", "in_hand", o.intake.InHand())
 	o.status.stopping()
-	pools.Wait()
+	c.pools.Wait()
 	// Every task has its verdict now. Redis gets a moment to take them, a short one when it does not answer anyway.
 	wait := min(o.settleWait(), max(settleTimeoutAway, time.Until(latest)-settleMargin))
-	timer := time.AfterFunc(wait, func() { close(giveUp) })
+	timer := time.AfterFunc(wait, func() { close(c.giveUp) })
 	o.awaitLocks(released, wait)
-	taking.Wait()
+	c.taking.Wait()
+	stopListening()
+	<-listened
 	gaveUp := !timer.Stop()
-	close(errs)
 
 	after := o.intake.Totals()
-	report := Report{Finished: after.Ended - before.Ended, Returned: after.Returned - before.Returned}
-	var problems []error
-	for err := range errs {
-		var left *intake.LeftError
-		if errors.As(err, &left) {
-			report.Left = left.Tasks
-		}
-		problems = append(problems, err)
+	report := Report{Finished: after.Ended - before.Ended, Returned: after.Returned - before.Returned, Left: c.left}
+	if c.left > 0 {
+		c.note(0, fmt.Errorf("%d tasks could not be put back because Redis is away; they run again when their leases have run out", c.left))
 	}
 	if gaveUp { // Redis does not answer: whatever still waits for it would hold up the stop, each in its turn
-		problems = append(problems, o.hangUp())
+		c.note(0, o.hangUp())
 	}
-	return report, errors.Join(problems...)
+	return report, errors.Join(c.problems...)
+}
+
+// serveQueues serves the queues that there are, and those that come, until ctx ends.
+func (o *Orchestrator) serveQueues(ctx context.Context, c *crew) {
+	defer close(o.ending)
+	for _, s := range o.present.Load().queues {
+		c.serve(ctx, s)
+	}
+	for {
+		select {
+		case s := <-o.coming:
+			c.serve(ctx, s)
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // How long a stop waits for Redis once every process is gone, how long when Redis does not answer, and how long it has to answer
@@ -248,14 +263,23 @@ func (o *Orchestrator) watchSettings(ctx context.Context) {
 	for now := range o.store.Watch(ctx) {
 		o.noteSettings(before, now)
 		before = now
-		for _, p := range o.pools {
-			p.Kick()
+		for _, s := range o.present.Load().all() {
+			s.pool.Kick()
 		}
 		o.intake.Kick()
 	}
 }
 
+// queueSettings returns the settings of a queue; of one that is being left, those that held last.
 func (o *Orchestrator) queueSettings(queue string) settings.Queue {
-	q, _ := o.store.Load().Queue(queue)
+	q, ok := o.store.Load().Queue(queue)
+	if ok {
+		return q
+	}
+	for _, s := range o.present.Load().all() {
+		if last := s.last.Load(); s.name == queue && last != nil {
+			return *last
+		}
+	}
 	return q
 }

@@ -26,8 +26,12 @@ const lookEvery = time.Second
 type programs struct {
 	o     *Orchestrator
 	store *program.Store
-	files map[string]*programFile // by plugin
+	// files are all that were ever opened: a plugin that comes back, or gets back what it had, finds its own again.
+	files map[programKey]*programFile
 }
+
+// programKey is what makes a program the same one.
+type programKey struct{ plugin, path, sha256 string }
 
 // programFile is the program of one plugin.
 type programFile struct {
@@ -53,29 +57,39 @@ type glance struct {
 }
 
 func newPrograms(o *Orchestrator) *programs {
-	ps := &programs{
-		o: o, store: program.NewStore(filepath.Join(o.config.Manager.StateDir, "programs"), o.log), files: make(map[string]*programFile, len(o.config.Plugins)),
-	}
-	for name, p := range o.config.Plugins {
-		ps.files[name] = &programFile{File: ps.store.Open(p.Command[0], p.SHA256), path: p.Command[0]}
-	}
-	return ps
+	return &programs{o: o, store: program.NewStore(filepath.Join(o.config.Manager.StateDir, "programs"), o.log), files: map[programKey]*programFile{}}
 }
 
-// current completes what a process is started with by the file to start. An error says why there is none.
-func (ps *programs) current(spec worker.Spec) (worker.Spec, error) {
-	f := ps.files[spec.Plugin]
+// open returns a plugin with its program, which is not touched yet. Only one at a time may open.
+func (ps *programs) open(name string, config PluginConfig) *plugin {
+	key := programKey{name, config.Command[0], config.SHA256}
+	f := ps.files[key]
+	if f == nil {
+		f = &programFile{File: ps.store.Open(key.path, key.sha256), path: key.path}
+		ps.files[key] = f
+	}
+	return &plugin{PluginConfig: config, file: f}
+}
+
+// next returns the version to start next. An error says why there is none.
+func (f *programFile) next(plugin string) (program.Version, error) {
 	v, err := f.Current()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err != nil {
 		f.missing = look(f.path)
-		return spec, fmt.Errorf("plugin %s: %w", spec.Plugin, err)
+		return v, fmt.Errorf("plugin %s: %w", plugin, err)
 	}
 	f.missing = glance{}
+	return v, nil
+}
+
+// running takes down which version is started now.
+func (ps *programs) running(plugin string, f *programFile, v program.Version) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.sum = v.Sum
-	ps.o.catalog.Program(spec.Plugin, f.sum, f.refused)
-	return started(spec, v), nil
+	ps.o.catalog.Program(plugin, f.sum, f.refused)
 }
 
 // started is a spec that starts a version.
@@ -99,7 +113,8 @@ func (ps *programs) watch(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		for name, f := range ps.files {
+		for name, p := range ps.o.present.Load().plugins {
+			f := p.file
 			if f.appeared() {
 				ps.resume(name)
 			}
@@ -109,7 +124,7 @@ func (ps *programs) watch(ctx context.Context) {
 			if f.trying.TryLock() {
 				trying.Go(func() {
 					defer f.trying.Unlock()
-					ps.try(ctx, name, f)
+					ps.try(ctx, name, p)
 				})
 			}
 		}
@@ -154,34 +169,36 @@ func (f *programFile) askedAgain() bool {
 
 // retry tries a program again that was refused, at the next look. A queue of the plugin was resumed.
 func (ps *programs) retry(plugin string) {
-	f := ps.files[plugin]
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.again = f.refused != ""
+	p := ps.o.present.Load().plugins[plugin]
+	if p == nil {
+		return // it is gone
+	}
+	p.file.mu.Lock()
+	defer p.file.mu.Unlock()
+	p.file.again = p.file.refused != ""
 }
 
 // resume lets the plugin's queues try a start at once.
 func (ps *programs) resume(plugin string) {
-	for name, p := range ps.o.pools {
-		if ps.o.config.Queues[name].Plugin == plugin {
-			p.Resume()
-		}
+	for _, s := range ps.o.present.Load().of(plugin) {
+		s.pool.Resume()
 	}
 }
 
 // try takes the changed program of a plugin, and makes it the current one if it is sound.
-func (ps *programs) try(ctx context.Context, plugin string, f *programFile) {
+func (ps *programs) try(ctx context.Context, name string, p *plugin) {
+	f := p.file
 	v, fresh, err := f.Take()
 	if err != nil {
-		ps.refuse(plugin, f, err)
+		ps.refuse(name, f, err)
 		return
 	}
 	if !fresh {
-		ps.accept(plugin, f, v)
-		ps.resume(plugin) // it may have been made executable
+		ps.accept(name, f, v)
+		ps.resume(name) // it may have been made executable
 		return
 	}
-	m, err := ps.probe(ctx, plugin, v)
+	m, err := ps.probe(ctx, name, p, v)
 	if err == nil {
 		err = catalog.Sound(m)
 	}
@@ -193,34 +210,42 @@ func (ps *programs) try(ctx context.Context, plugin string, f *programFile) {
 		if !back {
 			err = fmt.Errorf("%w; there is no copy of the one before, so this one is all there is to start", err)
 		}
-		ps.refuse(plugin, f, err)
+		ps.refuse(name, f, err)
 		return
 	}
 	f.Adopt()
-	ps.accept(plugin, f, v)
-	ps.o.described(ctx, plugin, m)
-	workers := 0
-	for name, p := range ps.o.pools {
-		if ps.o.config.Queues[name].Plugin == plugin {
-			workers += p.Replace(job.ExitReplaced)
-			p.Resume()
-		}
+	if !ps.uses(name, f) {
+		return
 	}
-	ps.o.log.Info("the program of a plugin has changed, and its workers are replaced", "plugin", plugin, "program", f.path, "sha256", v.Sum, "version", m.GetVersion(), "workers", workers)
-	ps.tell(plugin, "program-replaced", fmt.Sprintf("%s, version %s: %d workers are replaced", f.path, m.GetVersion(), workers))
+	ps.accept(name, f, v)
+	ps.o.described(ctx, name, m)
+	workers := 0
+	for _, s := range ps.o.present.Load().of(name) {
+		workers += s.pool.Replace(job.ExitReplaced)
+		s.pool.Resume()
+	}
+	ps.o.log.Info("the program of a plugin has changed, and its workers are replaced", "plugin", name, "program", f.path, "sha256", v.Sum, "version", m.GetVersion(), "workers", workers)
+	ps.tell(name, "program-replaced", fmt.Sprintf("%s, version %s: %d workers are replaced", f.path, m.GetVersion(), workers))
+}
+
+// uses reports whether a plugin has this program: a reload may have given it another one, or taken it away.
+func (ps *programs) uses(plugin string, f *programFile) bool {
+	p := ps.o.present.Load().plugins[plugin]
+	return p != nil && p.file == f
 }
 
 // tell tells those who watch the plugin's queues.
 func (ps *programs) tell(plugin, event, text string) {
-	for name := range ps.o.pools {
-		if ps.o.config.Queues[name].Plugin == plugin {
-			ps.o.noteQueue(name, event, text)
-		}
+	for _, s := range ps.o.present.Load().of(plugin) {
+		ps.o.noteQueue(s.name, event, text)
 	}
 }
 
 // refuse says why a changed program is not used.
 func (ps *programs) refuse(plugin string, f *programFile, err error) {
+	if !ps.uses(plugin, f) {
+		return
+	}
 	f.mu.Lock()
 	f.refused = err.Error()
 	ps.o.catalog.Program(plugin, f.sum, f.refused)
@@ -239,15 +264,12 @@ func (ps *programs) accept(plugin string, f *programFile, v program.Version) {
 }
 
 // probe starts a version once, as a pool would, ends it, and returns what it said of itself.
-func (ps *programs) probe(ctx context.Context, plugin string, v program.Version) (*workerv1.Manifest, error) {
-	snapshot := ps.o.store.Load()
+func (ps *programs) probe(ctx context.Context, name string, p *plugin, v program.Version) (*workerv1.Manifest, error) {
 	queue, slots := "", 1
-	for name, q := range ps.o.config.Queues {
-		if q.Plugin == plugin {
-			queue, slots = name, snapshot.Queues[name].Slots
-		}
+	for _, s := range ps.o.present.Load().of(name) {
+		queue, slots = s.name, ps.o.settingsOf(s).Slots
 	}
-	spec := started(ps.o.spec(plugin, queue, slots, snapshot.Manager.StartTimeout), v)
+	spec := started(ps.o.spec(name, p, queue, slots, ps.o.store.Load().Manager.StartTimeout), v)
 	if queue == "" {
 		return ps.o.launcher.Describe(ctx, spec)
 	}

@@ -6,18 +6,45 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 )
 
-// Reload takes the settings of a configuration that was read again. Live changes stay. What only a restart can change (queues,
-// plugins, Redis, sockets) is left as it is and logged. On an error the old settings stay. Call it once Up is closed.
+// Reload takes a configuration that was read again: its settings, queues and plugins. Live changes stay. What only a restart can
+// change (Redis, locks, sockets, names) is left as it is and logged. It does not wait, because new plugins are asked what they are: what
+// becomes of it is told in the log, and on an error everything stays as it was. Where ReloadFrom has said how, the configuration is
+// read once more when it is taken, so that an old one never wins over a newer. Call it once Up is closed.
 func (o *Orchestrator) Reload(config *Config) error {
-	_, _, err := o.reload(config, "reload")
-	return err
+	select {
+	case <-o.hangups: // a newer one is there
+	default:
+	}
+	select {
+	case o.hangups <- config:
+	default: // one that came meanwhile
+	}
+	return nil
+}
+
+// heedHangups takes the configurations that Reload was given until ctx ends.
+func (o *Orchestrator) heedHangups(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case config := <-o.hangups:
+			load := o.load
+			if load == nil {
+				load = func() (*Config, error) { return config, nil }
+			}
+			if _, err := o.reload(load, "reload"); err != nil {
+				o.log.Error("the configuration was not reloaded", "error", err)
+			}
+		}
+	}
 }
 
 // ReplaceWorkers replaces every worker process, in each queue one after the other, new ones first. Call it once Up is closed.
 func (o *Orchestrator) ReplaceWorkers() {
 	o.log.Info("all workers are replaced, one by one in each queue")
-	for _, p := range o.pools {
-		p.Replace(job.ExitReload)
+	for _, s := range o.present.Load().queues {
+		s.pool.Replace(job.ExitReload)
 	}
 }
 

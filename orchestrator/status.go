@@ -51,11 +51,14 @@ func (s *status) Status(ctx context.Context) (*apiv1.StatusResponse, error) {
 		answer.Manager.BrokerError = err.Error()
 	}
 	answer.Manager.Warnings = o.control.saved.warnings()
-	for name, p := range o.pools {
-		stats := p.Stats()
-		answer.Queues = append(answer.Queues, s.queue(name, stats, counts))
+	now := o.present.Load()
+	for _, q := range now.all() {
+		stats := q.pool.Stats()
+		if served := now.queues[q.name]; served == nil || served == q { // else what is left of another plugin's
+			answer.Queues = append(answer.Queues, s.queue(q, stats, counts))
+		}
 		for _, w := range stats.Workers {
-			answer.Workers = append(answer.Workers, s.worker(name, w))
+			answer.Workers = append(answer.Workers, s.worker(q, w))
 		}
 	}
 	for _, p := range o.catalog.All() {
@@ -91,13 +94,13 @@ func (s *status) counts(ctx context.Context) (map[string]intake.Counts, error) {
 // unknownCount stands for a count while Redis has never answered.
 const unknownCount = -1
 
-func (s *status) queue(name string, stats pool.Stats, counts map[string]intake.Counts) *apiv1.Queue {
-	settings := s.o.queueSettings(name)
-	ended, times := s.o.controller.Counts(name), s.o.controller.Times(name)
+func (s *status) queue(of *served, stats pool.Stats, counts map[string]intake.Counts) *apiv1.Queue {
+	settings := s.o.settingsOf(of)
+	ended, times := s.o.controller.Counts(of.name), s.o.controller.Times(of.name)
 	q := &apiv1.Queue{
-		Name: name, Plugin: s.o.config.Queues[name].Plugin, State: "ok",
+		Name: of.name, Plugin: of.plugin, State: "ok",
 		Waiting: unknownCount, Scheduled: unknownCount, Retry: unknownCount, Dead: unknownCount,
-		Held: int64(stats.Held), LockWaiting: int64(s.o.queues[name].Waiting()), Running: int64(stats.Running), Workers: int64(len(stats.Workers) + stats.Starting), MaxWorkers: int64(settings.MaxWorkers),
+		Held: int64(stats.Held), LockWaiting: int64(of.locks.Waiting()), Running: int64(stats.Running), Workers: int64(len(stats.Workers) + stats.Starting), MaxWorkers: int64(settings.MaxWorkers),
 		Completed: ended.Completed, Failed: ended.Failed, Killed: ended.Killed, Priority: string(settings.Priority),
 		Exits:    make(map[string]uint64, len(stats.Exits)),
 		RunP50Us: microseconds(times.RunP50), RunP99Us: microseconds(times.RunP99),
@@ -106,14 +109,17 @@ func (s *status) queue(name string, stats pool.Stats, counts map[string]intake.C
 	for reason, n := range stats.Exits {
 		q.Exits[string(reason)] = n
 	}
-	if c, ok := counts[name]; ok {
+	if c, ok := counts[of.name]; ok {
 		q.Waiting, q.Scheduled, q.Retry, q.Dead = c.Waiting, c.Scheduled, c.Retry, c.Dead
 	}
-	if why := paused(counts[name].Paused, s.o.gates[name].closed.Load()); why != "" {
+	if why := paused(counts[of.name].Paused, of.gate.closed.Load()); why != "" {
 		q.State, q.Reason = "paused", why
 	}
 	if stats.CircuitOpen {
 		q.State, q.Reason = "circuit-open", stats.Reason
+	}
+	if of.leaving() {
+		q.State, q.Reason = "leaving", "it is not in the configuration any more; its last tasks end, or go back"
 	}
 	return q
 }
@@ -138,7 +144,7 @@ func paused(everywhere, here bool) string {
 }
 
 // worker describes a worker.
-func (s *status) worker(queue string, w pool.WorkerStats) *apiv1.Worker {
+func (s *status) worker(of *served, w pool.WorkerStats) *apiv1.Worker {
 	state := "idle"
 	switch {
 	case w.Leaving:
@@ -147,9 +153,9 @@ func (s *status) worker(queue string, w pool.WorkerStats) *apiv1.Worker {
 		state = "busy"
 	}
 	described := &apiv1.Worker{
-		Id: w.ID, Queue: queue, Pid: int32(w.PID), State: state, StartedMs: w.Since.UnixMilli(), //nolint:gosec // fits
+		Id: w.ID, Queue: of.name, Pid: int32(w.PID), State: state, StartedMs: w.Since.UnixMilli(), //nolint:gosec // fits
 		Tasks: w.Tasks, Running: int32(w.Running), Slots: int32(w.Slots), RssBytes: w.RSS, //nolint:gosec // fits
-		MemoryMaxBytes: int64(s.o.queueSettings(queue).MemoryMax), Leaving: string(w.Why),
+		MemoryMaxBytes: int64(s.o.settingsOf(of).MemoryMax), Leaving: string(w.Why),
 	}
 	if w.Leaving && w.Why == "" {
 		described.Leaving = "by itself"
@@ -157,7 +163,7 @@ func (s *status) worker(queue string, w pool.WorkerStats) *apiv1.Worker {
 	for _, id := range w.Jobs {
 		described.TaskIds = append(described.TaskIds, id.String())
 	}
-	if process, ok := s.o.pools[queue].Process(w.ID); ok {
+	if process, ok := of.pool.Process(w.ID); ok {
 		if stopper, ok := process.(interface{ Stopped() bool }); ok {
 			described.Frozen = stopper.Stopped()
 		}

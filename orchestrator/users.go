@@ -26,14 +26,20 @@ func (o *Orchestrator) lendSockets(dir string) {
 			}
 			open[uid] = path
 		}
-		o.lent[name] = open[uid]
+		o.lent[p.User] = open[uid]
 	}
 }
 
-// pluginSocket is where the workers of a plugin reach the API.
-func (o *Orchestrator) pluginSocket(plugin string) string {
-	if path := o.lent[plugin]; path != "" {
+// pluginSocket is where workers of a user reach the API.
+func (o *Orchestrator) pluginSocket(user string) string {
+	if path := o.lent[user]; path != "" {
 		return path
 	}
 	return absolute(o.config.Manager.PluginSocket)
+}
+
+// unlent reports whether a user of workers has no way to the API, because no plugin named that user when the manager was started.
+func (o *Orchestrator) unlent(user string) bool {
+	_, other, err := worker.OtherUser(user)
+	return err == nil && other && o.lent[user] == ""
 }

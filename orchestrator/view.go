@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
@@ -26,12 +27,14 @@ func (v view) Get(ctx context.Context, id task.ID) (*task.Task, error) {
 
 // complete adds what this manager knows of a task that some manager has taken.
 func (o *Orchestrator) complete(t *task.Task) {
-	p := o.pools[t.ID.Queue]
-	if p == nil {
-		return
-	}
 	waits := o.locker.Waits(t.ID) // asked first: it goes on from there to the pool
-	started, held, ok := p.Find(t.ID)
+	var started time.Time
+	var held, ok bool
+	for _, s := range o.present.Load().all() {
+		if s.name == t.ID.Queue && !ok {
+			started, held, ok = s.pool.Find(t.ID)
+		}
+	}
 	switch {
 	case waits, held:
 		t.State, t.Manager = task.Held, o.config.Manager.Name
@@ -45,7 +48,7 @@ func (o *Orchestrator) complete(t *task.Task) {
 func (v view) SubmitBatch(ctx context.Context, work []client.Work) ([]client.Batched, error) {
 	batch, err := v.Client.SubmitBatch(ctx, work)
 	for i, b := range batch {
-		if _, own := v.o.pools[work[i].Queue]; own && err == nil && errors.Is(b.Err, client.ErrUnknownQueue) {
+		if _, own := v.o.present.Load().queues[work[i].Queue]; own && err == nil && errors.Is(b.Err, client.ErrUnknownQueue) {
 			v.o.announce(ctx)
 			return v.Client.SubmitBatch(ctx, work) // what was submitted before is joined
 		}
@@ -56,7 +59,7 @@ func (v view) SubmitBatch(ctx context.Context, work []client.Work) ([]client.Bat
 // Submit is the client's. A Redis that has lost its content has lost what the queues are, too; of its own a manager knows better.
 func (v view) Submit(ctx context.Context, queue string, payload any, options ...client.Option) (client.Submitted, error) {
 	submitted, err := v.Client.Submit(ctx, queue, payload, options...)
-	if _, own := v.o.pools[queue]; own && errors.Is(err, client.ErrUnknownQueue) {
+	if _, own := v.o.present.Load().queues[queue]; own && errors.Is(err, client.ErrUnknownQueue) {
 		v.o.announce(ctx)
 		return v.Client.Submit(ctx, queue, payload, options...)
 	}

@@ -1,7 +1,7 @@
 // Package catalog knows the plugins of the configuration: what each says of itself, and whether it can be started at all.
 //
 // It asks each program once when the manager starts, and takes note of what programs say whenever they are started
-// afterwards. Everybody who needs a kind, a schema or default limits asks here. It starts no process itself and makes no decision.
+// afterwards. Plugins come and go with the configuration (Set, Forget). Everybody who needs a kind, a schema or default limits asks here. It starts no process itself and makes no decision.
 package catalog
 
 import (
@@ -53,6 +53,25 @@ func (c *Catalog) Ask(ctx context.Context, describe Describer) {
 		})
 	}
 	asking.Wait()
+}
+
+// Set adds a plugin, or changes the command of one that is known: what that has said of itself holds until its new program says
+// something.
+func (c *Catalog) Set(name string, command []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p := c.plugins[name]; p != nil {
+		p.Command, p.Err, p.Sum, p.Refused = command, nil, "", ""
+		return
+	}
+	c.plugins[name] = &Plugin{Name: name, Command: command}
+}
+
+// Forget drops a plugin.
+func (c *Catalog) Forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.plugins, name)
 }
 
 // Note takes down what a plugin said, or why it could not be asked.

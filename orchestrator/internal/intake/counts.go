@@ -18,10 +18,11 @@ func (in *Intake) Counts(ctx context.Context) (map[string]Counts, error) {
 	type replies struct {
 		waiting, active, scheduled, retry, dead, paused *redis.IntCmd
 	}
-	byQueue := make(map[string]replies, len(in.lanes))
+	lanes := in.all()
+	byQueue := make(map[string]replies, len(lanes))
 	_, err := in.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for name, l := range in.lanes {
-			byQueue[name] = replies{
+		for _, l := range lanes {
+			byQueue[l.Queue] = replies{
 				waiting: pipe.LLen(ctx, l.keys.Pending()), active: pipe.LLen(ctx, l.keys.Active()),
 				scheduled: pipe.ZCard(ctx, l.keys.Scheduled()), retry: pipe.ZCard(ctx, l.keys.Retry()),
 				dead: pipe.ZCard(ctx, l.keys.Archived()), paused: pipe.Exists(ctx, l.keys.Paused()),

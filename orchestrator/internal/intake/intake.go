@@ -2,9 +2,9 @@ package intake
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -46,69 +46,81 @@ type Deps struct {
 	Log   *slog.Logger
 }
 
-// Intake is the lanes of all queues.
+// Intake is the lanes of all queues. It is safe for concurrent use.
 type Intake struct {
 	Deps
-	totals *totals
-	lanes  map[string]*lane
-	health *Health
+	scripts scripts
+	totals  *totals
+	health  *Health
+	changed chan struct{} // has an element when lanes have come or gone
+
+	mu    sync.Mutex
+	lanes []*lane // the latest last; replaced whole
 }
 
-// New returns an intake for the given queues.
-func New(deps Deps, lanes []Lane) *Intake {
-	in := &Intake{Deps: deps, lanes: make(map[string]*lane, len(lanes)), health: &Health{log: deps.Log}, totals: &totals{}}
-	s := newScripts()
-	for _, conf := range lanes {
-		in.lanes[conf.Queue] = newLane(conf, deps, s, in.health, in.totals)
-	}
-	return in
+// New returns an intake without queues.
+func New(deps Deps) *Intake {
+	return &Intake{Deps: deps, scripts: newScripts(), health: &Health{log: deps.Log}, totals: &totals{}, changed: make(chan struct{}, 1)}
 }
 
-// LeftError says that a stop had to leave tasks behind: their leases run out, and they run again.
-type LeftError struct{ Tasks int }
-
-func (e *LeftError) Error() string {
-	return fmt.Sprintf("%d tasks could not be put back because Redis is away; they run again when their leases have run out", e.Tasks)
+// Queue is a queue that is served.
+type Queue struct {
+	intake *Intake
+	lane   *lane
 }
 
-// Run takes tasks until ctx ends, and returns when all that were taken are settled. Once giveUp is closed it waits for
-// Redis no longer, and returns a *LeftError for what is left.
-func (in *Intake) Run(ctx context.Context, giveUp <-chan struct{}) error {
-	var running sync.WaitGroup
-	var mu sync.Mutex
-	var problems []error
-	left := 0
-	announcing, stopAnnouncing := context.WithCancel(context.Background())
-	defer stopAnnouncing()
-	var helping sync.WaitGroup
-	helping.Go(func() { in.announce(announcing) })
-	helping.Go(func() { in.listen(announcing) })
-	for _, l := range in.lanes {
-		running.Go(func() {
-			n, err := l.run(ctx, giveUp)
-			mu.Lock()
-			defer mu.Unlock()
-			left += n
-			if err != nil {
-				problems = append(problems, fmt.Errorf("serve queue %s: %w", l.Queue, err))
-			}
+// Queue adds a queue: from now on it is announced, counted and listened for, and Run takes its tasks. One that is being left may be
+// added again at once: the two lanes are like two managers.
+func (in *Intake) Queue(conf Lane) *Queue {
+	q := &Queue{intake: in, lane: newLane(conf, in.Deps, in.scripts, in.health, in.totals)}
+	in.setLanes(func(lanes []*lane) []*lane { return append(lanes, q.lane) })
+	return q
+}
+
+// Run takes tasks until ctx ends, and returns when all that were taken are settled; the queue is gone then. Once giveUp is closed it
+// waits for Redis no longer, and returns how many are left behind: their leases run out, and they run again.
+func (q *Queue) Run(ctx context.Context, giveUp <-chan struct{}) (left int, err error) {
+	left, err = q.lane.run(ctx, giveUp)
+	if left == 0 { // else they are counted in the hand to the end
+		q.intake.setLanes(func(lanes []*lane) []*lane {
+			return slices.DeleteFunc(lanes, func(l *lane) bool { return l == q.lane })
 		})
 	}
-	running.Wait()
-	stopAnnouncing()
-	in.awaitHelpers(background(helping.Wait), giveUp)
-	if left > 0 {
-		problems = append(problems, &LeftError{Tasks: left})
+	if err != nil {
+		err = fmt.Errorf("serve queue %s: %w", q.lane.Queue, err)
 	}
-	return errors.Join(problems...)
+	return left, err
 }
 
-// awaitHelpers waits for those who announce and listen. Once the stop has given up on Redis, one whose call hangs is left behind:
-// it ends with the client.
-func (in *Intake) awaitHelpers(ended, giveUp <-chan struct{}) {
+// setLanes changes the lanes.
+func (in *Intake) setLanes(change func([]*lane) []*lane) {
+	in.mu.Lock()
+	in.lanes = change(slices.Clone(in.lanes))
+	in.mu.Unlock()
+	select {
+	case in.changed <- struct{}{}:
+	default:
+	}
+}
+
+// all returns the lanes, the latest last.
+func (in *Intake) all() []*lane {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.lanes
+}
+
+// Run announces the queues and listens for what concerns them until ctx ends: it is to go on until the last queue is left. Once
+// giveUp is closed, a call that hangs is left behind: it ends with the client. It returns no error.
+func (in *Intake) Run(ctx context.Context, giveUp <-chan struct{}) error {
+	var helping sync.WaitGroup
+	helping.Go(func() { in.announce(ctx) })
+	helping.Go(func() { in.listen(ctx) })
+	<-ctx.Done()
+	ended := background(helping.Wait)
 	select {
 	case <-ended:
-		return
+		return nil
 	case <-giveUp:
 	}
 	timer := time.NewTimer(leaveAfter)
@@ -118,11 +130,12 @@ func (in *Intake) awaitHelpers(ended, giveUp <-chan struct{}) {
 	case <-timer.C:
 		in.Log.Debug("a connection for wake-ups is left behind")
 	}
+	return nil
 }
 
 // Kick makes the lanes look again, after a change of capacity.
 func (in *Intake) Kick() {
-	for _, l := range in.lanes {
+	for _, l := range in.all() {
 		l.puller.nudge()
 	}
 }
@@ -130,7 +143,7 @@ func (in *Intake) Kick() {
 // InHand is how many tasks this manager has taken and not settled.
 func (in *Intake) InHand() int {
 	n := 0
-	for _, l := range in.lanes {
+	for _, l := range in.all() {
 		n += l.hand.size()
 	}
 	return n

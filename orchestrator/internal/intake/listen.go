@@ -34,13 +34,17 @@ func (in *Intake) announce(ctx context.Context) {
 	}
 }
 
-// Announce writes the entries of the queues to Redis, so that clients know them. Run repeats it; call it before Run to have
-// them there before the first task.
+// Announce writes the entries of the queues to Redis, so that clients know them. Run repeats it; call it after queues were added to
+// have them there before the first task. Queues that are being left are announced no more; what was said of them stays, because
+// others may serve them, and their tasks wait for somebody who does.
 func (in *Intake) Announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, announceTimeout)
 	defer cancel()
 	_, err := in.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for _, l := range in.lanes {
+		for _, l := range in.all() {
+			if l.closing() {
+				continue
+			}
 			entry := l.Entry()
 			encoded, err := task.EncodeEntry(entry)
 			if err != nil {
@@ -64,34 +68,57 @@ const asynqCancelChannel = "asynq:cancel"
 
 // listen wakes lanes when a submit says so, and cancels jobs when a client asks. go-redis connects again by itself.
 func (in *Intake) listen(ctx context.Context) {
-	byChannel := map[string]func(payload string){asynqCancelChannel: func(key string) {
-		for _, l := range in.lanes {
-			l.cancel(key)
-		}
-	}}
-	channels := make([]string, 0, 1+2*len(in.lanes))
-	channels = append(channels, asynqCancelChannel)
-	for _, l := range in.lanes {
-		byChannel[l.keys.WakeChannel()] = func(string) { l.puller.wake() }
-		byChannel[l.keys.CancelChannel()] = l.cancel
-		channels = append(channels, l.keys.WakeChannel(), l.keys.CancelChannel())
-	}
-	sub := in.Redis.Subscribe(ctx, channels...)
+	sub := in.Redis.Subscribe(ctx, asynqCancelChannel)
 	defer func() { _ = sub.Close() }()
 	messages := sub.Channel()
+	var to map[string][]func(payload string)
 	for {
 		select {
 		case <-ctx.Done():
 			return
+		case <-in.changed:
+			to = in.resubscribe(ctx, sub, to)
 		case m, ok := <-messages:
 			if !ok {
 				return
 			}
-			if act := byChannel[m.Channel]; act != nil {
+			for _, act := range to[m.Channel] {
 				act(m.Payload)
 			}
 		}
 	}
+}
+
+// resubscribe subscribes to what the lanes of today have to hear and not to what nobody has to hear any more, and returns what each
+// channel's messages do. A call that fails is made up for by the client when it connects again.
+func (in *Intake) resubscribe(ctx context.Context, sub *redis.PubSub, before map[string][]func(string)) map[string][]func(string) {
+	to := map[string][]func(string){}
+	hear := func(channel string, act func(string)) { to[channel] = append(to[channel], act) }
+	for _, l := range in.all() {
+		hear(asynqCancelChannel, l.cancel)
+		hear(l.keys.CancelChannel(), l.cancel)
+		hear(l.keys.WakeChannel(), func(string) { l.puller.wake() })
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var come, gone []string
+	for channel := range to {
+		if before[channel] == nil && channel != asynqCancelChannel {
+			come = append(come, channel)
+		}
+	}
+	for channel := range before {
+		if to[channel] == nil && channel != asynqCancelChannel {
+			gone = append(gone, channel)
+		}
+	}
+	if len(come) > 0 {
+		_ = sub.Subscribe(ctx, come...)
+	}
+	if len(gone) > 0 {
+		_ = sub.Unsubscribe(ctx, gone...)
+	}
+	return to
 }
 
 // cancel ends a task on request, if it is held.

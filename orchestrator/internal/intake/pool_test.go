@@ -2,6 +2,8 @@ package intake_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -226,10 +228,11 @@ func startWith(t testing.TB, c redis.UniversalClient, slots, buffer int, f func(
 	m := &manager{t: t, log: &journal{}, giveUp: make(chan struct{}), done: make(chan error, 1)}
 	m.pool = newPool(judge{}, slots, buffer, f)
 	lane.Queue, lane.Dispatcher = queue, m.pool
-	m.in = intake.New(intake.Deps{Redis: c, Ender: judge{}, Log: m.log.logger()}, []intake.Lane{lane})
+	m.in = intake.New(intake.Deps{Redis: c, Ender: judge{}, Log: m.log.logger()})
+	served := m.in.Queue(lane)
 	var ctx context.Context
 	ctx, m.cancel = context.WithCancel(context.Background())
-	go func() { m.done <- m.in.Run(ctx, m.giveUp) }()
+	go func() { m.done <- serve(ctx, m.in, served, m.giveUp) }()
 	t.Cleanup(func() {
 		if !m.ended {
 			_ = m.stop()
@@ -239,6 +242,25 @@ func startWith(t testing.TB, c redis.UniversalClient, slots, buffer int, f func(
 		}
 	})
 	return m
+}
+
+// leftError says how many tasks a stop left behind.
+type leftError int
+
+func (e leftError) Error() string { return fmt.Sprintf("%d tasks are left behind", int(e)) }
+
+// serve runs an intake and its only queue as the manager does.
+func serve(ctx context.Context, in *intake.Intake, q *intake.Queue, giveUp <-chan struct{}) error {
+	helping, stopHelping := context.WithCancel(context.Background())
+	var helpers sync.WaitGroup
+	helpers.Go(func() { _ = in.Run(helping, giveUp) })
+	left, err := q.Run(ctx, giveUp)
+	stopHelping()
+	helpers.Wait()
+	if left > 0 {
+		return errors.Join(err, leftError(left))
+	}
+	return err
 }
 
 // stop stops pool and intake as the manager does and returns what Run returned.

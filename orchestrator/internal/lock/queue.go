@@ -12,11 +12,12 @@ type Queue struct {
 	QueueDeps
 	locker *Locker
 	// The locker's mutex guards these.
-	aside   int // jobs that wait for a lock which another has
-	pending int // jobs that have not been handed on
+	aside   int  // jobs that wait for a lock which another has
+	pending int  // jobs that have not been handed on
+	left    bool // it takes no more
 }
 
-// Queue returns the locks of one queue. A queue has one.
+// Queue returns the locks of one queue. A queue has one, but for one that is added again while it is still being left.
 func (l *Locker) Queue(d QueueDeps) *Queue { return &Queue{QueueDeps: d, locker: l} }
 
 // Capacity is how many jobs the queue may have in this manager at once: what the pool holds, and besides those that wait for
@@ -28,7 +29,7 @@ func (q *Queue) Capacity() int {
 	}
 	q.locker.mu.Lock()
 	defer q.locker.mu.Unlock()
-	if q.locker.stopping {
+	if q.locker.stopping || q.left {
 		return 0
 	}
 	return n + q.aside
@@ -48,7 +49,7 @@ func (q *Queue) Offer(j *job.Job) {
 	}
 	l := q.locker
 	l.mu.Lock()
-	if l.stopping {
+	if l.stopping || q.left {
 		l.mu.Unlock()
 		l.Ender.End(j, job.Outcome{End: job.Returned, Ended: time.Now()})
 		return
@@ -59,6 +60,15 @@ func (q *Queue) Offer(j *job.Job) {
 	l.entries[j] = e
 	l.enqueue(e)
 	l.mu.Unlock()
+}
+
+// Leave gives back the queue's jobs that wait for their locks, and from now on those that are offered. The locks of jobs that were
+// handed on are renewed until these have ended.
+func (q *Queue) Leave() {
+	l := q.locker
+	l.mu.Lock()
+	q.left = true
+	l.giveBack(func(e *entry) bool { return e.queue == q }) // unlocks
 }
 
 // Cancel ends a job on request: at once while it waits for its lock; later the pool does it.

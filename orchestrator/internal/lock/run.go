@@ -56,13 +56,19 @@ func (l *Locker) Run(ctx context.Context) error {
 	}
 }
 
-// stop gives back what waits, the newest first, so that the oldest ends at the head of the queue.
+// stop gives back what waits.
 func (l *Locker) stop() {
 	l.mu.Lock()
 	l.stopping = true
+	l.giveBack(func(*entry) bool { return true }) // unlocks
+}
+
+// giveBack gives back what waits of those that are meant, the newest first, so that the oldest ends at the head of its queue. The
+// caller holds mu; giveBack unlocks it.
+func (l *Locker) giveBack(meant func(*entry) bool) {
 	var back []*entry
 	for _, e := range l.entries {
-		if e.phase == queued || e.phase == waiting || e.phase == settling {
+		if (e.phase == queued || e.phase == waiting || e.phase == settling) && meant(e) {
 			back = append(back, e)
 		}
 	}

@@ -111,7 +111,7 @@ func (l *Locker) acquire(e *entry) {
 	default:
 		held, err = false, errLate
 	}
-	if l.entries[e.job] != e || e.cancelled || l.stopping {
+	if l.entries[e.job] != e || e.cancelled || l.stopping || e.queue.left {
 		known := l.entries[e.job] == e
 		l.forget(e)
 		l.mu.Unlock()

@@ -17,6 +17,8 @@ import (
 	_ "embed"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -48,7 +50,7 @@ var rescueSource string
 // Deps are what the rescue needs.
 type Deps struct {
 	Redis  redis.UniversalClient
-	Queues []string
+	Queues func() []string // this manager's, as they are now
 	// Alone is true when no other manager can use this Redis: then whatever is active when Run begins has no owner, and is
 	// put back at once. Run must then begin before anything is taken.
 	Alone bool
@@ -84,7 +86,7 @@ func (r *Rescue) First(ctx context.Context) error {
 	if !r.Alone {
 		return nil
 	}
-	for _, queue := range r.Queues {
+	for _, queue := range r.Queues() {
 		leases, err := r.leases(ctx, queue)
 		if err != nil {
 			return err
@@ -106,7 +108,9 @@ func (r *Rescue) Run(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		for _, queue := range r.Queues {
+		queues := r.Queues()
+		maps.DeleteFunc(r.seen, func(queue string, _ map[string]sighting) bool { return !slices.Contains(queues, queue) })
+		for _, queue := range queues {
 			if err := r.look(ctx, queue, time.Now()); err != nil {
 				r.Log.Debug("leases could not be looked at", "queue", queue, "error", err)
 				clear(r.seen) // nothing was seen to stand still meanwhile

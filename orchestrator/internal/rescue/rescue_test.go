@@ -62,7 +62,7 @@ func (r rig) take(key string, lease int64) {
 
 // watch runs a rescue with these times until the test ends.
 func (r rig) watch(after, every time.Duration) {
-	w := rescue.New(rescue.Deps{Redis: r.rdb, Queues: []string{queue}, Log: slog.New(slog.DiscardHandler)})
+	w := rescue.New(rescue.Deps{Redis: r.rdb, Queues: func() []string { return []string{queue} }, Log: slog.New(slog.DiscardHandler)})
 	w.Hasten(after, every)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -150,11 +150,11 @@ func TestFirst(t *testing.T) {
 		for i := range 300 {
 			r.take(fmt.Sprint("t", i), 5000)
 		}
-		shared := rescue.New(rescue.Deps{Redis: r.rdb, Queues: []string{queue}, Log: slog.New(slog.DiscardHandler)})
+		shared := rescue.New(rescue.Deps{Redis: r.rdb, Queues: func() []string { return []string{queue} }, Log: slog.New(slog.DiscardHandler)})
 		if err := shared.First(r.t.Context()); err != nil || len(r.pending()) != 0 {
 			r.t.Fatalf("a manager that shares its Redis put back %d: %v", len(r.pending()), err)
 		}
-		alone := rescue.New(rescue.Deps{Redis: r.rdb, Queues: []string{queue}, Alone: true, Log: slog.New(slog.DiscardHandler)})
+		alone := rescue.New(rescue.Deps{Redis: r.rdb, Queues: func() []string { return []string{queue} }, Alone: true, Log: slog.New(slog.DiscardHandler)})
 		if err := alone.First(r.t.Context()); err != nil {
 			r.t.Fatal(err)
 		}

@@ -61,14 +61,26 @@ func (s *Store) Apply(changes []Change, who string) (*Snapshot, error) {
 
 // Rebase changes what lies below the live changes: a configuration that was read again, a plugin that was replaced, a queue
 // that comes or goes. edit gets a copy of the source and must not call the store. Live changes stay, except those of a queue
-// that is gone. On an error the old settings and the old source stay.
+// that is gone; one that comes has what is saved for it, as after a restart, if that holds. On an error the old settings and the old
+// source stay.
 func (s *Store) Rebase(who string, edit func(*Source)) (*Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	source := s.source.clone()
 	edit(&source)
 	source = source.clone()
-	return s.swap(source, s.live.clone().without(source), who)
+	next := s.live.clone().without(source)
+	for name, q := range source.Queues {
+		if _, known := s.source.Queues[name]; known || len(s.saved.Queues[name]) == 0 {
+			continue
+		}
+		if _, err := ResolveQueue(q.Plugin, q.File, s.saved.Queues[name]); err != nil {
+			s.log.Warn("the saved settings of a queue that comes are not used", "queue", name, "error", err)
+			continue
+		}
+		next.Queues[name] = maps.Clone(s.saved.Queues[name])
+	}
+	return s.swap(source, next, who)
 }
 
 // misaddressed finds what would get lost on the way into a layer: queues and settings that do not exist, and two changes of one.
