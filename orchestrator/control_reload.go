@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 
@@ -91,23 +90,4 @@ func (o *Orchestrator) needsRestart(fresh *Config) []string {
 		add(o.unlent(user), "plugins.%s.user: workers of %s run, but cannot reach the API of the manager yet", name, user)
 	}
 	return restart
-}
-
-// compare returns the names that only after has, that only before has, and that both have with different values.
-func compare[V any](before, after map[string]V) (added, removed, changed []string) {
-	for _, name := range slices.Sorted(maps.Keys(after)) {
-		old, ok := before[name]
-		switch {
-		case !ok:
-			added = append(added, name)
-		case !reflect.DeepEqual(old, after[name]):
-			changed = append(changed, name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if _, ok := after[name]; !ok {
-			removed = append(removed, name)
-		}
-	}
-	return added, removed, changed
 }

@@ -6,11 +6,15 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
+	"github.com/drover-jobs/drover/orchestrator/internal/budget"
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
 	"github.com/drover-jobs/drover/orchestrator/internal/lock"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
+	workerv1 "github.com/drover-jobs/drover/protocol/drover/worker/v1"
+	"github.com/drover-jobs/drover/protocol/task"
 )
 
 // served is one queue as one plugin serves it: what comes and goes together. A queue that changes its plugin is another one.
@@ -34,6 +38,67 @@ func (s *served) leaving() bool {
 	default:
 		return false
 	}
+}
+
+// buildQueues makes what all queues share, and the queues of the configuration.
+func (o *Orchestrator) buildQueues() {
+	o.budget = budget.New(func() budget.Limits {
+		m := o.store.Load().Manager
+		return budget.Limits{Processes: m.MaxProcesses, Memory: m.MaxMemory}
+	})
+	o.intake = intake.New(intake.Deps{Redis: o.redis, Ender: ender{o.controller, o.locker}, Log: o.log})
+	queues := make(map[string]*served, len(o.config.Queues))
+	for name, q := range o.config.Queues {
+		queues[name] = o.buildQueue(name, q.Plugin)
+	}
+	o.present.change(func(now lineup) lineup {
+		now.queues = queues
+		return now
+	})
+}
+
+// buildQueue makes what serves a queue: intake, gate, locks and pool. From now on the queue is announced, and nothing runs yet.
+func (o *Orchestrator) buildQueue(name, plugin string) *served {
+	s := &served{name: name, plugin: plugin, leave: make(chan struct{})}
+	manifest := func() *workerv1.Manifest {
+		p, _ := o.catalog.Get(plugin)
+		return p.Manifest
+	}
+	s.pool = pool.New(pool.Deps{
+		Queue: name, Plugin: plugin, Budget: o.budget, Launcher: queueLauncher{o, s}, Ender: newsEnder{ender{o.controller, o.locker}, o.news},
+		Abort: o.abort, Log: o.log, Retry: func() { o.programs.retry(plugin) },
+		Settings: func() (settings.Queue, settings.Manager) { return o.settingsOf(s), o.store.Load().Manager },
+	})
+	if p, _ := o.catalog.Get(plugin); p.Err != nil {
+		s.pool.Broken(p.Err)
+	}
+	s.locks = o.locker.Queue(lock.QueueDeps{
+		Queue: name, Next: s.pool, Fields: func() []string { return manifest().GetLockKey() },
+		Settings: func() settings.Queue { return o.settingsOf(s) },
+		Room:     o.intake.Kick,
+	})
+	s.gate = &gate{Dispatcher: s.locks}
+	s.intake = o.intake.Queue(intake.Lane{
+		Queue: name, Dispatcher: s.gate,
+		Kind:  func() string { return manifest().GetName() },
+		Check: func(payload []byte) error { return o.catalog.Check(plugin, payload) },
+		Entry: func() task.Entry {
+			m := manifest()
+			return task.Entry{
+				Queue: name, Kind: m.GetName(), Schema: m.GetPayloadSchema(), RetentionSeconds: int64(o.settingsOf(s).Retention / time.Second),
+			}
+		},
+	})
+	return s
+}
+
+// settingsOf returns the settings of a queue that is served, or is being left.
+func (o *Orchestrator) settingsOf(s *served) settings.Queue {
+	q, ok := o.store.Load().Queue(s.name)
+	if last := s.last.Load(); !ok && last != nil {
+		return *last
+	}
+	return q
 }
 
 // plugin is a program of the configuration and its file.
