@@ -68,8 +68,8 @@ func unharmed(t *testing.T, c client.Client, ids []task.ID) {
 	}
 }
 
-// load submits tasks to a queue from several producers; wait returns when all are in.
-func load(t *testing.T, c client.Client, queue string, tasks int) (wait func() []task.ID) {
+// produce submits tasks to a queue from several producers; wait returns when all are in.
+func produce(t *testing.T, c client.Client, queue string, tasks int) (wait func() []task.ID) {
 	t.Helper()
 	const producers = 4
 	ids := make([][]task.ID, producers)
@@ -100,7 +100,7 @@ func TestReloadAddsAQueue(t *testing.T) {
 	m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "", "").start()
 	c, control := straight(t, r), m.control(t)
 	_, misbehave, _ := programs(t)
-	wait := load(t, c, "noop", 2000)
+	wait := produce(t, c, "noop", 2000)
 	text := strings.Replace(m.base(t), "plugins:\n", fmt.Sprintf("plugins:\n  another: {command: [%q]}\n", misbehave), 1)
 	text += "  more: {plugin: another, max_workers: 3}\n"
 	answer := m.reloaded(t, control, text)
@@ -137,7 +137,7 @@ func TestReloadRemovesAQueue(t *testing.T) {
 	for i := range all {
 		ids = append(ids, submitTo(t, c, map[string]any{"do": "sleep", "ms": sleepOf(i, running), "times": 1, "value": i}))
 	}
-	wait := load(t, c, "noop", 2000)
+	wait := produce(t, c, "noop", 2000)
 	eventually(t, "two run and four wait here", func() error {
 		if q := m.queue(t, "misbehave"); q.GetRunning() != running || q.GetHeld() != 4 {
 			return fmt.Errorf("%d run, %d are held", q.GetRunning(), q.GetHeld())
@@ -314,7 +314,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 		}
 		return strings.Replace(text, "noop, max_workers: 2", fmt.Sprintf("noop, max_workers: %d", 1+random.IntN(4)), 1)
 	}
-	wait := load(t, c, "noop", 4000)
+	wait := produce(t, c, "noop", 4000)
 	var other []task.ID
 	for i := range 20 {
 		other = append(other, submitTo(t, c, map[string]any{"do": "sleep", "ms": 40, "value": i}))
