@@ -13,8 +13,8 @@ import (
 // Bounds of what is kept of a task's runs. Redis holds it for every task that has not ended, so it is short.
 const (
 	MaxHistory        = 8
-	maxAttemptMessage = 500 // bytes
-	maxAttemptTail    = 1 << 10
+	MaxAttemptTail    = 1 << 10 // bytes
+	maxAttemptMessage = 500     // bytes
 )
 
 // Ends of runs that did not end well.
@@ -24,6 +24,7 @@ const (
 	EndSuspect     = "suspect"     // the same, with others in the process: nobody is charged
 	EndInterrupted = "interrupted" // stopped, and nobody is to blame
 	EndLost        = "lost"        // its manager died
+	EndExpired     = "expired"     // its client's deadline passed, and nobody is to blame
 )
 
 // Attempt is one run of a task that did not end well, as it is kept with the task.
@@ -41,7 +42,7 @@ type Attempt struct {
 	Signal  string        `json:"signal,omitempty"`      // what ended the process, such as "killed"; empty for none
 	RSS     int64         `json:"rss_bytes,omitempty"`   // of the process tree at its end; 0 when unknown
 	Limit   int64         `json:"limit_bytes,omitempty"` // of memory that was crossed; 0 for none
-	Tail    []string      `json:"tail,omitempty"`        // the last lines that the process wrote
+	Tail    []string      `json:"tail,omitempty"`        // the last lines that the process wrote during the run; of a panic the first lines of its stack
 }
 
 // Remember returns the history with one run more, without the oldest when there are too many. It changes nothing in place.
@@ -56,7 +57,7 @@ func (a Attempt) shortened() Attempt {
 		a.Message = a.Message[:maxAttemptMessage]
 	}
 	size, first := 0, len(a.Tail)
-	for first > 0 && size+len(a.Tail[first-1]) <= maxAttemptTail {
+	for first > 0 && size+len(a.Tail[first-1]) <= MaxAttemptTail {
 		first--
 		size += len(a.Tail[first])
 	}

@@ -57,7 +57,7 @@ func (c *Controller) End(j *job.Job, o job.Outcome) {
 		return
 	}
 	c.count(j, o, v)
-	c.tell(j, v)
+	c.tell(j, o, v)
 }
 
 // Failed runs are told in the log, but no more of them than a person reads; the counts and the records have them all.
@@ -67,7 +67,10 @@ const (
 )
 
 // tell writes what failed to the log.
-func (c *Controller) tell(j *job.Job, v job.Verdict) {
+func (c *Controller) tell(j *job.Job, o job.Outcome, v job.Verdict) {
+	if f := o.Fault; f != nil && f.Detail != "" {
+		c.Log.Debug("what there is of a bad end", "task", j.ID, "attempt", j.Attempt(), "fault", f.Kind, "detail", f.Detail)
+	}
 	switch {
 	case v.State != task.Dead && v.State != task.Quarantined && v.State != task.Failed:
 	case !c.told.Allow():

@@ -2,6 +2,7 @@ package controller_test
 
 import (
 	"bytes"
+	"log/slog"
 	"reflect"
 	"strings"
 	"syscall"
@@ -19,11 +20,12 @@ func TestHistory(t *testing.T) {
 	t.Parallel()
 	earlier := []task.Attempt{{Number: 1, End: task.EndFailed}}
 	exit := &job.Exit{
-		Reason: job.ExitMemoryMax, Worker: 7, PID: 4242, Code: -1, Signal: syscall.SIGKILL, Tail: []string{"last words"}, RSS: 300, Limit: 256,
+		Reason: job.ExitMemoryMax, Worker: 7, PID: 4242, Code: -1, Signal: syscall.SIGKILL, Tail: []string{"of others", "last words"}, RSS: 300, Limit: 256,
 	}
 	began := time.Now().Add(-time.Minute)
-	killed := job.Outcome{End: job.Killed, Fault: fault.New(fault.Memory, "too large"), Started: began, Ended: began.Add(3 * time.Second), Worker: 7, Exit: exit}
-	suspect, interrupted, failed := killed, killed, killed
+	killed := job.Outcome{End: job.Killed, Fault: fault.New(fault.Memory, "too large"), Started: began, Ended: began.Add(3 * time.Second), Worker: 7, Tail: []string{"last words"}, Exit: exit}
+	suspect, interrupted, failed, expired := killed, killed, killed, killed
+	expired.End = job.Expired
 	failed.End = job.Faulted
 	suspect.Suspect = true
 	interrupted.End = job.Interrupted
@@ -35,6 +37,8 @@ func TestHistory(t *testing.T) {
 		"killed":      {killed, task.EndKilled},
 		"suspect":     {suspect, task.EndSuspect},
 		"interrupted": {interrupted, task.EndInterrupted},
+		"expired":     {expired, task.EndExpired},
+		"never began": {job.Outcome{End: job.Expired}, ""},
 		"succeeded":   {job.Outcome{End: job.Succeeded, Started: began}, ""},
 		"returned":    {job.Outcome{End: job.Returned}, ""},
 		"cancelled":   {job.Outcome{End: job.Cancelled, Started: began}, ""},
@@ -70,8 +74,8 @@ func TestHistoryIsBounded(t *testing.T) {
 		j.History = append(j.History, task.Attempt{Number: n + 1})
 	}
 	long := strings.Repeat("x", 400)
-	exit := &job.Exit{Reason: job.ExitCrash, Tail: []string{"first " + long, long, long, "last"}}
-	newController(&published{}, &bytes.Buffer{}).End(j, job.Outcome{End: job.Killed, Fault: fault.New(fault.Crash, "%s", long+long), Started: time.Now(), Exit: exit})
+	tail := []string{"first " + long, long, long, "last"}
+	newController(&published{}, &bytes.Buffer{}).End(j, job.Outcome{End: job.Killed, Fault: fault.New(fault.Crash, "%s", long+long), Started: time.Now(), Tail: tail})
 	h := (<-j.Verdict()).History
 	if len(h) != task.MaxHistory || h[0].Number != 2 {
 		t.Fatalf("%d runs are kept, the first is number %d", len(h), h[0].Number)
@@ -79,6 +83,35 @@ func TestHistoryIsBounded(t *testing.T) {
 	last := h[len(h)-1]
 	if len(last.Message) != 500 || !reflect.DeepEqual(last.Tail, []string{long, long, "last"}) {
 		t.Errorf("it keeps %d bytes of message and %d lines", len(last.Message), len(last.Tail))
+	}
+}
+
+// Where a handler panicked is kept: the stack in the record and the log, the part that begins it in the history, also while the task is
+// tried again.
+func TestStackOfAPanic(t *testing.T) {
+	t.Parallel()
+	stack := "panic({0x1, 0x2})\nmain.load(...)\n\t/src/worker.go:42\n" + strings.Repeat("further out\n", 200)
+	for failures, state := range map[int]task.State{0: task.Failed, 4: task.Dead} {
+		j := taken("q", "k")
+		j.Counters.Failures = failures
+		log := &bytes.Buffer{}
+		c := newController(&published{}, log)
+		c.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		c.End(j, job.Outcome{End: job.Faulted, Fault: fault.New(fault.Panic, "oh no").WithDetail(stack), Tail: []string{"a line"}, Started: time.Now()})
+		v := <-j.Verdict()
+		last := v.History[len(v.History)-1]
+		if v.State != state || last.End != task.EndFailed || last.Message != "oh no" || len(last.Tail) < 3 || last.Tail[2] != "\t/src/worker.go:42" {
+			t.Errorf("%s: %+v", v.State, last)
+		}
+		if size := len(strings.Join(last.Tail, "")); size > task.MaxAttemptTail {
+			t.Errorf("the history has %d bytes of it", size)
+		}
+		if v.Record != nil && v.Record.Fault.Detail != stack {
+			t.Errorf("the record has %q", v.Record.Fault.Detail)
+		}
+		if !strings.Contains(log.String(), "worker.go:42") {
+			t.Errorf("the log is %s", log)
+		}
 	}
 }
 

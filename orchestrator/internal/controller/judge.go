@@ -12,7 +12,7 @@ import (
 
 // judge returns what becomes of a job. It is a pure function; jitter is a random number in [0, 1).
 //
-// Only failures and kills spend max_failures; kills alone lead to quarantine at max_kills; interruptions and returns cost
+// Only failures, panics among them, and kills spend max_failures; kills alone lead to quarantine at max_kills; interruptions and returns cost
 // nothing, and neither does the death of a process that ran others too: that makes a suspect, which stays one until its
 // next run has shown whose fault it was. A killed task goes back to the head at once, a failed one after its pause.
 func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verdict {
@@ -27,6 +27,9 @@ func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verd
 		v.Move, v.State = job.Finish, task.Cancelled
 	case job.Expired:
 		v.Move, v.State = job.Bury, task.Expired // what was asked for can still be seen, and tried again
+		if !o.Started.IsZero() {
+			v.Counters.Interruptions++ // a run was begun, and nobody is charged for its end
+		}
 	case job.Returned:
 		v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, j.Suspect
 		if o.Fault != nil && o.Fault.RetryAfter != nil {

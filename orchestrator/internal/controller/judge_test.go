@@ -33,6 +33,7 @@ func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		end     job.End
 		fault   *fault.Fault
+		ran     bool // it had begun; it matters to few
 		suspect bool // the outcome's
 		was     bool // the job's
 		before  task.Counters
@@ -45,6 +46,7 @@ func TestJudge(t *testing.T) {
 		"success of a suspect":            {end: job.Succeeded, was: true, before: n(0, 0), move: job.Finish, state: task.Completed, after: n(0, 0)},
 		"cancel":                          {end: job.Cancelled, before: n(4, 2), move: job.Finish, state: task.Cancelled, after: n(4, 2)},
 		"deadline passed":                 {end: job.Expired, fault: fail, before: n(4, 2), move: job.Bury, state: task.Expired, after: n(4, 2)},
+		"deadline passed in a run":        {end: job.Expired, ran: true, fault: fail, before: n(4, 2), move: job.Bury, state: task.Expired, after: task.Counters{Failures: 4, Kills: 2, Interruptions: 51, Losses: 50}},
 		"return":                          {end: job.Returned, before: n(4, 2), move: job.GiveBack, state: task.Waiting, after: n(4, 2)},
 		"return of a suspect":             {end: job.Returned, was: true, before: n(0, 0), move: job.GiveBack, state: task.Waiting, after: n(0, 0), is: true},
 		"interruption":                    {end: job.Interrupted, before: n(4, 2), move: job.GiveBack, state: task.Waiting, after: task.Counters{Failures: 4, Kills: 2, Interruptions: 51, Losses: 50}},
@@ -70,7 +72,11 @@ func TestJudge(t *testing.T) {
 			t.Parallel()
 			j := jobWith(c.before)
 			j.Suspect = c.was
-			v := controller.Judge(j, job.Outcome{End: c.end, Fault: c.fault, Suspect: c.suspect, Ended: time.Now()}, limits(), 0)
+			o := job.Outcome{End: c.end, Fault: c.fault, Suspect: c.suspect, Ended: time.Now()}
+			if c.ran {
+				o.Started = o.Ended.Add(-time.Second)
+			}
+			v := controller.Judge(j, o, limits(), 0)
 			if v.Move != c.move || v.State != c.state || v.Counters != c.after || v.Suspect != c.is {
 				t.Errorf("the verdict is %+v", v)
 			}
@@ -124,12 +130,8 @@ func TestJudgeProperties(t *testing.T) {
 				t.Fatalf("end %v is finished", o.End)
 			}
 		}
-		from := task.Running
-		if o.End == job.Expired {
-			from = task.Held
-		}
-		if !from.CanBecome(v.State) {
-			t.Fatalf("%s cannot become %s", from, v.State)
+		if from := task.Running; !from.CanBecome(v.State) {
+			t.Fatalf("%s cannot become %s", task.Running, v.State)
 		}
 	}
 }

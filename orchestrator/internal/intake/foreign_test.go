@@ -16,7 +16,7 @@ import (
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// Tasks of a plain asynq client are served, whatever options they bring; their deadlines reach the pool; and one whose
+// Tasks of a plain asynq client are served, whatever options they bring; their deadlines and timeouts reach the pool; and one whose
 // deadline has passed ends as a dead letter with the reason, and leaves the room that it took.
 func TestForeignTasksAreServed(t *testing.T) {
 	t.Parallel()
@@ -26,10 +26,10 @@ func TestForeignTasksAreServed(t *testing.T) {
 			options  []asynq.Option
 			deadline func(j *job.Job) bool
 		}{
-			"plain":              {nil, func(j *job.Job) bool { return about(j.Deadline, 30*time.Minute) }},
-			"timeout":            {[]asynq.Option{asynq.Timeout(time.Minute)}, func(j *job.Job) bool { return about(j.Deadline, time.Minute) }},
-			"deadline":           {[]asynq.Option{asynq.Deadline(soon)}, func(j *job.Job) bool { return j.Deadline.Equal(soon) }},
-			"timeout-before":     {[]asynq.Option{asynq.Timeout(time.Minute), asynq.Deadline(soon)}, func(j *job.Job) bool { return about(j.Deadline, time.Minute) }},
+			"plain":              {nil, func(j *job.Job) bool { return j.Deadline.IsZero() && j.Timeout == 30*time.Minute }},
+			"timeout":            {[]asynq.Option{asynq.Timeout(time.Minute)}, func(j *job.Job) bool { return j.Deadline.IsZero() && j.Timeout == time.Minute }},
+			"deadline":           {[]asynq.Option{asynq.Deadline(soon)}, func(j *job.Job) bool { return j.Deadline.Equal(soon) && j.Timeout == 0 }},
+			"timeout-before":     {[]asynq.Option{asynq.Timeout(time.Minute), asynq.Deadline(soon)}, func(j *job.Job) bool { return j.Deadline.Equal(soon) && j.Timeout == time.Minute }},
 			"deadline-before":    {[]asynq.Option{asynq.Timeout(2 * time.Hour), asynq.Deadline(soon)}, func(j *job.Job) bool { return j.Deadline.Equal(soon) }},
 			"no-retry":           {[]asynq.Option{asynq.MaxRetry(0)}, func(*job.Job) bool { return true }},
 			"unique":             {[]asynq.Option{asynq.Unique(time.Hour)}, func(*job.Job) bool { return true }},
@@ -72,7 +72,7 @@ func TestForeignTasksAreServed(t *testing.T) {
 			case j == nil:
 				t.Errorf("%s did not run", id)
 			case !c.deadline(j):
-				t.Errorf("%s has the deadline %s", id, j.Deadline)
+				t.Errorf("%s has the deadline %s and the timeout %s", id, j.Deadline, j.Timeout)
 			case string(j.Payload) != `{"id":"`+id+`"}`:
 				t.Errorf("%s has the payload %s", id, j.Payload)
 			}
@@ -80,10 +80,6 @@ func TestForeignTasksAreServed(t *testing.T) {
 		check(t, m.stop())
 		ledger(t, b.client, 0)
 	})
-}
-
-func about(at time.Time, d time.Duration) bool {
-	return time.Until(at) <= d && time.Until(at) > d-patience
 }
 
 // A message that nobody can read, or that lies under another task's name, is kept among the dead letters with the reason;

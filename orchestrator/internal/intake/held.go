@@ -68,7 +68,8 @@ func (t *held) newJob(queue string) *job.Job {
 	j := job.New(id, "", nil)
 	if t.message != nil {
 		j = job.New(id, t.message.Kind, t.message.Payload)
-		j.Submitted, j.Deadline = t.message.Submitted(), t.deadline()
+		j.Submitted = t.message.Submitted()
+		j.Deadline, j.Timeout = t.limits()
 		if d, said := t.message.RecordKept(); said {
 			j.KeepRecord = &d
 		}
@@ -78,16 +79,13 @@ func (t *held) newJob(queue string) *job.Job {
 	return j
 }
 
-// deadline is when the run must have ended by the client's wish, as asynq would reckon it; zero for none.
-func (t *held) deadline() time.Time {
-	var d time.Time
+// limits are when the task must have ended and how long a run may take by the client's wish, as asynq would reckon it; zero for none.
+func (t *held) limits() (deadline time.Time, timeout time.Duration) {
 	if s := t.message.Timeout; s > 0 && s < neverSeconds {
-		d = t.received.Add(time.Duration(s) * time.Second)
+		timeout = time.Duration(s) * time.Second
 	}
 	if s := t.message.Deadline; s > 0 {
-		if at := time.Unix(s, 0); d.IsZero() || at.Before(d) {
-			d = at
-		}
+		deadline = time.Unix(s, 0)
 	}
-	return d
+	return deadline, timeout
 }

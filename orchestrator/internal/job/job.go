@@ -29,8 +29,10 @@ type Job struct {
 	Suspect bool
 	// KeepRecord is for how long the client wants the record of the end to be kept; nil leaves it to the queue.
 	KeepRecord *time.Duration
-	// Deadline is when the run must have ended by the client's wish; zero for none.
+	// Deadline is when the task must have ended by the client's wish; zero for none. After it nobody needs the task any more.
 	Deadline time.Time
+	// Timeout is how long one run may take by the client's wish, besides task_timeout; 0 for none. Clients of asynq ask for that.
+	Timeout time.Duration
 
 	decided atomic.Bool
 	verdict chan Verdict

@@ -17,7 +17,7 @@ const (
 	Killed                     // the process died or was killed, and this job is to blame, or may be: see Outcome.Suspect
 	Interrupted                // the run was stopped and nobody is to blame
 	Cancelled                  // stopped on request
-	Expired                    // its client's deadline passed before it began
+	Expired                    // its client's deadline passed before it had ended: nobody is to blame
 	Returned                   // never began; with a pause before it comes back when the fault asks for one
 )
 
@@ -35,6 +35,8 @@ type Outcome struct {
 	Suspect bool
 	// Loose is true when the worker gave the run up without being asked to: until its process is gone, it may still be at work.
 	Loose bool
+	// Tail is the last lines that the process wrote during the run; when it ran others too, theirs may be among them.
+	Tail []string
 	// Exit is the end of the process that the run ended with; nil when the process went on, or there was none.
 	Exit *Exit
 }

@@ -102,5 +102,5 @@ func heldElsewhere(current Holder, skip bool, delay time.Duration) job.Outcome {
 // expired is the outcome of a job whose client's deadline passed while it waited for its lock.
 func expired(j *job.Job) job.Outcome {
 	f := fault.New(fault.Timeout, "its deadline, %s, passed while it waited for its lock", j.Deadline.UTC().Format(time.RFC3339))
-	return job.Outcome{End: job.Faulted, Fault: f.AsPermanent(), Ended: time.Now()}
+	return job.Outcome{End: job.Expired, Fault: f, Ended: time.Now()}
 }

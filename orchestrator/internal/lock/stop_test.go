@@ -161,7 +161,7 @@ func TestAside(t *testing.T) {
 	})
 }
 
-// A job whose client's deadline passes while it waits is ended for good.
+// A job whose client's deadline passes while it waits has expired: nobody is to blame.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, m *manager, _ *memory, _ *ends) {
@@ -171,7 +171,7 @@ func TestDeadline(t *testing.T) {
 		after(time.Second)
 		m.system.Offer(hurried)
 		after(5 * time.Second)
-		if o := m.outcome(hurried); o.End != job.Faulted || o.Fault.Kind != fault.Timeout || !o.Fault.Permanent {
+		if o := m.outcome(hurried); o.End != job.Expired || o.Fault.Kind != fault.Timeout {
 			t.Errorf("%+v %v", o, o.Fault)
 		}
 		m.finish(running)

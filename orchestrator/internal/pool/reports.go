@@ -120,7 +120,7 @@ func said(lines []string) string {
 // outcomeOf says what the end of its process, with a number of jobs in it, means for one of them. With blame, one of them
 // brought it down; when there are several, nobody knows which.
 func outcomeOf(u job.Unfinished, exit job.Exit, blame bool, jobs int) job.Outcome {
-	o := job.Outcome{Started: u.Started, Ended: time.Now(), Worker: exit.Worker, End: job.Interrupted, Exit: &exit}
+	o := job.Outcome{Started: u.Started, Ended: time.Now(), Worker: exit.Worker, End: job.Interrupted, Tail: u.Tail, Exit: &exit}
 	ran := o.Ended.Sub(u.Started).Round(time.Millisecond)
 	switch {
 	case u.Cancelled && u.Guilty:
@@ -129,9 +129,16 @@ func outcomeOf(u job.Unfinished, exit job.Exit, blame bool, jobs int) job.Outcom
 	case u.Cancelled:
 		o.End = job.Cancelled
 		o.Fault = fault.New(fault.Cancelled, "its process ended before it had heeded the request to end: %s", exit)
+	case u.Expired && u.Guilty:
+		o.End = job.Expired
+		o.Fault = fault.New(fault.Timeout, "%s; it ignored the request to end for kill_grace (%s), and its process was killed", u.Job.Lapsed(u.Started), u.Limits.KillGrace)
+	case u.Expired:
+		o.End = job.Expired
+		o.Fault = fault.New(fault.Timeout, "%s; its process ended before it had heeded the request to end: %s", u.Job.Lapsed(u.Started), exit)
 	case u.Guilty && exit.Reason == job.ExitTaskTimeout:
+		than, advice := u.Limits.Overtime(u.Job)
 		o.End = job.Killed
-		o.Fault = fault.New(fault.Timeout, "it ran for %s, over its time, ignored the request to end, and its process was killed: raise task_timeout if it needs more", ran)
+		o.Fault = fault.New(fault.Timeout, "it ran for %s, longer than %s, ignored the request to end for kill_grace (%s), and its process was killed: %s", ran, than, u.Limits.KillGrace, advice)
 	case blame && exit.Reason == job.ExitMemoryMax:
 		o.End = job.Killed
 		o.Fault = fault.New(fault.Memory, "%s, %s into the task", exit, ran)
@@ -145,7 +152,7 @@ func outcomeOf(u job.Unfinished, exit job.Exit, blame bool, jobs int) job.Outcom
 		o.Fault = fault.New(fault.Interrupted, "%s", exit)
 	}
 	if o.End == job.Killed {
-		o.Fault = o.Fault.WithDetail(strings.Join(exit.Tail, "\n"))
+		o.Fault = o.Fault.WithDetail(strings.Join(u.Tail, "\n"))
 		// A job of which nothing was heard in all its time may have met a process that stood still already, or have stopped
 		// it in its first moment: it gets another run, which tells.
 		unheard := u.Unbegun && exit.Reason == job.ExitTaskTimeout && !u.Job.Suspect

@@ -2,7 +2,6 @@ package pool_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -123,6 +122,8 @@ func TestWhatTheEndOfAProcessMeans(t *testing.T) {
 	interrupted := want{job.Interrupted, fault.Interrupted, false}
 	plain, guilty, cancelled := job.Unfinished{}, job.Unfinished{Guilty: true}, job.Unfinished{Cancelled: true}
 	ignored := job.Unfinished{Guilty: true, Cancelled: true}
+	late, stubborn := job.Unfinished{Expired: true}, job.Unfinished{Expired: true, Guilty: true}
+	expired := want{job.Expired, fault.Timeout, false}
 	for name, test := range map[string]struct {
 		reason job.ExitReason
 		left   []job.Unfinished
@@ -134,6 +135,8 @@ func TestWhatTheEndOfAProcessMeans(t *testing.T) {
 		"memory, alone":        {job.ExitMemoryMax, []job.Unfinished{plain}, []want{{job.Killed, fault.Memory, false}}},
 		"memory, several":      {job.ExitMemoryMax, []job.Unfinished{plain, plain}, []want{{job.Killed, fault.Memory, true}, {job.Killed, fault.Memory, true}}},
 		"time-out":             {job.ExitTaskTimeout, []job.Unfinished{plain, guilty}, []want{interrupted, {job.Killed, fault.Timeout, false}}},
+		"deadline, ignored":    {job.ExitTaskTimeout, []job.Unfinished{plain, stubborn}, []want{interrupted, expired}},
+		"deadline, then crash": {job.ExitCrash, []job.Unfinished{plain, late}, []want{{job.Killed, fault.Crash, true}, expired}},
 		"ignored cancel":       {job.ExitIgnoredCancel, []job.Unfinished{ignored, plain}, []want{{job.Cancelled, fault.Cancelled, false}, interrupted}},
 		"ignored interrupt":    {job.ExitStop, []job.Unfinished{guilty, plain}, []want{interrupted, interrupted}},
 		"panic of another":     {job.ExitPanic, []job.Unfinished{plain, plain}, []want{interrupted, interrupted}},
@@ -143,7 +146,7 @@ func TestWhatTheEndOfAProcessMeans(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, queue(nil))
 			for i := range test.left {
-				test.left[i].Job, test.left[i].Started = newJob(), time.Now()
+				test.left[i].Job, test.left[i].Started, test.left[i].Tail = newJob(), time.Now(), []string{"its own last words"}
 			}
 			r.Exited(job.Exit{Reason: test.reason, Worker: 7, Tail: []string{"last words"}}, test.left)
 			for i, want := range test.want {
@@ -151,8 +154,8 @@ func TestWhatTheEndOfAProcessMeans(t *testing.T) {
 				if o.End != want.end || o.Fault == nil || o.Fault.Kind != want.kind || o.Suspect != want.suspect || o.Worker != 7 || o.Started.IsZero() {
 					t.Errorf("job %d: %+v, %v", i, o, o.Fault)
 				}
-				if o.End == job.Killed && !strings.Contains(o.Fault.Detail, "last words") {
-					t.Errorf("job %d: what the process wrote is lost", i)
+				if !slices.Equal(o.Tail, test.left[i].Tail) || o.End == job.Killed && o.Fault.Detail != "its own last words" {
+					t.Errorf("job %d: what the process wrote during its run is lost", i)
 				}
 			}
 			if first := r.endings()[0]; first != test.left[len(test.left)-1].Job {

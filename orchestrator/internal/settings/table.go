@@ -111,7 +111,7 @@ func taskFields() []field[Queue] {
 			bounds[time.Duration]{10 * time.Millisecond, time.Hour, 10 * time.Second},
 			func(q *Queue) *time.Duration { return &q.KillGrace }),
 		count(queueRow("max_failures", EffectNow, "",
-			"Failures and kills after which a task is dead and not tried again."),
+			"Failures, panics among them, and kills after which a task is dead and not tried again."),
 			bounds[int]{1, 1000, 5}, func(q *Queue) *int { return &q.MaxFailures }),
 		count(queueRow("max_kills", EffectNow, "",
 			"Times that a task may be running when its worker dies or is killed before it is quarantined."),

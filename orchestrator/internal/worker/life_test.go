@@ -77,8 +77,8 @@ func TestExitInTheMiddleOfAJob(t *testing.T) {
 	}
 }
 
-// What a job that heeds its end means depends on who asked: the clock kills it, the client cancels it, a stop interrupts it. The
-// process goes on. The clock counts as a kill whoever notices first, the worker or the manager.
+// What a job that heeds its end means depends on who asked: the clock kills it, the client cancels it, a stop interrupts it, and after
+// its client's deadline it has expired. The process goes on. The clock counts as a kill whoever notices first, the worker or the manager.
 func TestAskedToEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -90,15 +90,21 @@ func TestAskedToEnd(t *testing.T) {
 	const sleep = `{"do":"sleep","ms":600000}`
 	many := send(t, p, job.Limits{TaskTimeout: 50 * time.Millisecond, KillGrace: patience}, slices.Repeat([]string{sleep}, slots)...)
 	for _, j := range many {
-		if o := sink.outcome(t, j); o.End != job.Killed || o.Fault.Kind != fault.Timeout || !strings.Contains(o.Fault.Message, "task_timeout") {
+		if o := sink.outcome(t, j); o.End != job.Killed || o.Fault.Kind != fault.Timeout || !strings.Contains(o.Fault.Message, "task_timeout (50ms)") {
 			t.Errorf("time-out: %+v, %v", o, o.Fault)
 		}
 	}
 	due := order(sleep)
 	due.Deadline = time.Now().Add(50 * time.Millisecond)
 	p.Send(due, noLimits())
-	if o := sink.outcome(t, due); o.End != job.Killed || !strings.Contains(o.Fault.Message, "deadline") {
+	if o := sink.outcome(t, due); o.End != job.Expired || o.Fault.Kind != fault.Timeout || !strings.Contains(o.Fault.Message, "its deadline, "+due.Deadline.UTC().Format(time.RFC3339)+", passed after") {
 		t.Errorf("deadline: %+v, %v", o, o.Fault)
+	}
+	bounded := order(sleep)
+	bounded.Timeout = 50 * time.Millisecond
+	p.Send(bounded, job.Limits{TaskTimeout: time.Hour, KillGrace: patience})
+	if o := sink.outcome(t, bounded); o.End != job.Killed || !strings.Contains(o.Fault.Message, "its client gave it (50ms)") {
+		t.Errorf("the client's timeout: %+v, %v", o, o.Fault)
 	}
 	logged := fmt.Sprintf(`{"do":"sleep","ms":600000,"log":%q}`, log)
 	jobs := send(t, p, noLimits(), logged, logged)

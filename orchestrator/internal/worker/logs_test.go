@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +33,40 @@ func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+// The last lines of a run are those that were written in its time, whether the process lives on or not: none of the tasks before.
+func TestLinesOfARun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p, sink := r.startSpec(flawed(t, roleWrites))
+	run := func(limits job.Limits, payload string) *job.Job {
+		t.Helper()
+		j := order(payload)
+		if !p.Send(j, limits) {
+			t.Fatal("the process takes no job")
+		}
+		return j
+	}
+	for i := range 50 {
+		if o := sink.outcome(t, run(noLimits(), fmt.Sprintf(`{"say":"good %d"}`, i))); o.End != job.Succeeded || o.Tail != nil {
+			t.Fatalf("%+v", o)
+		}
+		line := fmt.Sprintf("bad %d", i)
+		if o := sink.outcome(t, run(noLimits(), fmt.Sprintf(`{"say":%q,"then":"fail"}`, line))); o.End != job.Faulted || !slices.Equal(o.Tail, []string{line}) {
+			t.Errorf("a failure: %q, want %q", o.Tail, line)
+		}
+	}
+	if o := sink.outcome(t, run(job.Limits{TaskTimeout: 50 * time.Millisecond, KillGrace: patience}, `{"say":"slow","then":"wait"}`)); !slices.Equal(o.Tail, []string{"slow"}) {
+		t.Errorf("a timeout: %q", o.Tail)
+	}
+	j := run(noLimits(), `{"say":"last words","then":"exit"}`)
+	if exit := sink.exit(t); len(exit.Tail) < 2 {
+		t.Errorf("the process: %q", exit.Tail)
+	}
+	if u := sink.unfinished[j]; !slices.Equal(u.Tail, []string{"last words"}) {
+		t.Errorf("a crash: %q", u.Tail)
+	}
 }
 
 // A worker's structured lines come to the manager's log with their level and attributes, bound to the worker and the task.

@@ -28,8 +28,9 @@ type output struct {
 	mu   sync.Mutex
 	head []byte
 	ring [outputKept]byte
-	next int  // where the next byte goes
-	full bool // the ring has been filled once
+	next int   // where the next byte goes
+	full bool  // the ring has been filled once
+	size int64 // of all that was written, in bytes
 
 	followers map[*Follower]struct{}
 	finished  bool // nothing is written any more
@@ -42,6 +43,7 @@ func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := len(p)
+	o.size += int64(n)
 	for f := range o.followers {
 		f.add(p)
 	}
@@ -63,6 +65,25 @@ func (o *output) Write(p []byte) (int, error) {
 // Tail returns at most n of the last lines, each cut to 500 bytes.
 func (o *output) Tail(n int) []string {
 	lines := split(o.latest())
+	return trimmed(lines[max(0, len(lines)-n):])
+}
+
+// written is how many bytes were written.
+func (o *output) written() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.size
+}
+
+// since returns at most n of the last lines behind the first bytes written, from of them.
+func (o *output) since(from int64, n int) []string {
+	o.mu.Lock()
+	kept := o.kept()
+	if old := from - (o.size - int64(len(kept))); old > 0 {
+		kept = kept[min(old, int64(len(kept))):]
+	}
+	o.mu.Unlock()
+	lines := split(kept)
 	return trimmed(lines[max(0, len(lines)-n):])
 }
 

@@ -52,6 +52,8 @@ type run struct {
 	started time.Time
 	limits  job.Limits
 	ends    time.Time   // when it runs out of time; zero for never
+	expires bool        // that is its client's deadline
+	from    int64       // bytes that the process had written before
 	timer   *time.Timer // to the time-out, then to the end of the grace; nil for neither
 	asked   cancelReason
 	begun   bool // the process has said so
@@ -63,6 +65,7 @@ type cancelReason string
 const (
 	notAsked        cancelReason = ""
 	askedByTimeout  cancelReason = "timeout"
+	askedByDeadline cancelReason = "deadline" // to the worker it is a timeout
 	askedByClient   cancelReason = "cancelled"
 	askedByShutdown cancelReason = "stop"
 	askedForLock    cancelReason = "lock-lost" // to the worker it is a stop
@@ -200,7 +203,8 @@ func (p *Process) finish() {
 		r := p.runs[number]
 		r.stopTimer()
 		unfinished = append(unfinished, job.Unfinished{
-			Job: r.job, Started: r.started, Guilty: number == p.guilty, Unbegun: !r.begun, Cancelled: r.asked == askedByClient,
+			Job: r.job, Started: r.started, Limits: r.limits, Guilty: number == p.guilty, Unbegun: !r.begun,
+			Cancelled: r.asked == askedByClient, Expired: r.asked == askedByDeadline, Tail: p.s.out.since(r.from, diagnosedLines),
 		})
 	}
 	clear(p.runs)

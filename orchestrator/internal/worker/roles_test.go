@@ -29,6 +29,7 @@ const (
 	roleNeverCloses  = "never-closes"  // Close never returns
 	roleClosesSlowly = "closes-slowly" // Close takes half a second
 	roleCountsSlots  = "slots"         // returns what it was configured with
+	roleWrites       = "writes"        // writes a line for each task, and then does as it was told
 )
 
 // mute shakes hands and listens, and accepts no connection.
@@ -76,13 +77,32 @@ func serve(role string) {
 	}, func(ctx context.Context, in struct {
 		Say   string `json:"say,omitempty"`
 		Color string `json:"color,omitempty"`
+		Then  string `json:"then,omitempty"`
 	}) (any, error) {
+		if role == roleWrites {
+			return write(ctx, in.Say, in.Then)
+		}
 		if in.Say != "" {
 			sdk.Logger(ctx).Debug("too fine")
 			sdk.Logger(ctx).Warn(in.Say, "color", in.Color)
 		}
 		return map[string]any{"queue": config.Queue, "slots": config.Slots, "manager": config.Manager}, nil
 	})
+}
+
+// write writes a line and returns, fails, waits for the end of its time, or ends the process.
+func write(ctx context.Context, line, then string) (any, error) {
+	fmt.Fprintln(os.Stderr, line)
+	switch then {
+	case "fail":
+		return nil, errors.New("failed as asked")
+	case "wait":
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	case "exit":
+		os.Exit(1)
+	}
+	return line, nil
 }
 
 // manage starts workers of a program, prints their process numbers, and waits for SIGTERM or, as the test wants it, SIGKILL.

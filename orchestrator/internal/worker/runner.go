@@ -53,10 +53,12 @@ type processRunner struct {
 var _ runner.Runner = (*processRunner)(nil)
 
 // pipeGrace is how long output is still read after the process has ended, at most: a descendant may hold the pipes, and write on. How
-// often they are looked at meanwhile is pipeLook.
+// often they are looked at meanwhile is pipeLook. The other two are the same for a run that ended while its process goes on.
 const (
-	pipeGrace = 200 * time.Millisecond
-	pipeLook  = 2 * time.Millisecond
+	pipeGrace    = 200 * time.Millisecond
+	pipeLook     = 2 * time.Millisecond
+	catchUpGrace = 10 * time.Millisecond
+	catchUpLook  = 100 * time.Microsecond
 )
 
 func newRunner(l *Launcher, spec Spec, out *output) *processRunner {
@@ -214,7 +216,7 @@ func (r *processRunner) readOut() {
 	}()
 	look := time.NewTicker(pipeLook)
 	defer look.Stop()
-	for deadline := time.Now().Add(pipeGrace); time.Now().Before(deadline) && slices.ContainsFunc(r.readers, unread); {
+	for deadline := time.Now().Add(pipeGrace); time.Now().Before(deadline) && slices.ContainsFunc(r.readers, func(f *os.File) bool { return unread(f) > 0 }); {
 		select {
 		case <-ended:
 			return
@@ -227,14 +229,39 @@ func (r *processRunner) readOut() {
 	<-ended
 }
 
-// unread reports whether there is something in a pipe.
-func unread(pipe *os.File) bool {
-	n := 0
+// unread is how many bytes are in a pipe.
+func unread(pipe *os.File) (n int64) {
 	raw, err := pipe.SyscallConn()
-	if err == nil {
-		err = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) }) //nolint:gosec // a file's number
+	if err != nil {
+		return 0
 	}
-	return err == nil && n > 0
+	_ = raw.Control(func(fd uintptr) {
+		if found, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ); err == nil { //nolint:gosec // a file's number
+			n = int64(found)
+		}
+	})
+	return n
+}
+
+// written is how many bytes the process has written, read or not; rather fewer than more.
+func (r *processRunner) written() int64 {
+	n := r.out.written()
+	for _, f := range r.readers {
+		n += unread(f)
+	}
+	return n
+}
+
+// catchUp waits until what the process has written is read; not for long, since it may go on writing, and others wait.
+func (r *processRunner) catchUp() {
+	var n int64
+	for _, f := range r.readers {
+		n += unread(f)
+	}
+	n += r.out.written()
+	for late := time.Now().Add(catchUpGrace); r.out.written() < n && time.Now().Before(late); {
+		time.Sleep(catchUpLook)
+	}
 }
 
 // killGroup sends SIGKILL to the process, its group and all its descendants; nothing once it is collected.

@@ -29,16 +29,12 @@ func (p *Process) leftInTime() bool {
 // that was sent just before that is reported among the unfinished.
 func (p *Process) Send(j *job.Job, limits job.Limits) bool {
 	now := time.Now()
-	deadline := j.Deadline
-	if limits.TaskTimeout > 0 {
-		if t := now.Add(limits.TaskTimeout); deadline.IsZero() || t.Before(deadline) {
-			deadline = t
-		}
-	}
+	deadline, expires := limits.Ends(j, now)
 	message := &workerv1.Task{Id: j.ID.String(), Kind: j.Kind, Payload: j.Payload, Attempt: uint32(j.Attempt())} //nolint:gosec // small
 	if !deadline.IsZero() {
 		message.DeadlineMs = deadline.UnixMilli()
 	}
+	from := p.s.run.written()
 	p.mu.Lock()
 	if p.closed || p.deaf {
 		p.mu.Unlock()
@@ -47,9 +43,13 @@ func (p *Process) Send(j *job.Job, limits job.Limits) bool {
 	p.lastRun++
 	p.grace = limits.KillGrace
 	number := p.lastRun
-	r := &run{job: j, started: now, limits: limits, ends: deadline}
+	r := &run{job: j, started: now, limits: limits, ends: deadline, expires: expires, from: from}
 	if !deadline.IsZero() {
-		r.timer = time.AfterFunc(time.Until(deadline), func() { p.ask(number, askedByTimeout) })
+		reason := askedByTimeout
+		if expires {
+			reason = askedByDeadline
+		}
+		r.timer = time.AfterFunc(time.Until(deadline), func() { p.ask(number, reason) })
 	}
 	p.runs[number] = r
 	message.Run = number
@@ -106,10 +106,14 @@ func (p *Process) ask(number uint64, reason cancelReason) {
 
 // told is the reason as the worker gets it.
 func (r cancelReason) told() string {
-	if r == askedForLock {
+	switch r {
+	case askedForLock:
 		return string(askedByShutdown)
+	case askedByDeadline:
+		return string(askedByTimeout)
+	default:
+		return string(r)
 	}
-	return string(r)
 }
 
 // graceOver kills the process of a run that did not end when it was asked to.
@@ -122,7 +126,7 @@ func (p *Process) graceOver(number uint64) {
 	p.mu.Unlock()
 	switch asked {
 	case notAsked: // it has ended
-	case askedByTimeout:
+	case askedByTimeout, askedByDeadline:
 		p.killFor(job.ExitTaskTimeout, p.culprit(number))
 	case askedByShutdown:
 		p.killFor(job.ExitStop, number)
@@ -175,6 +179,9 @@ func (p *Process) take(report *workerv1.Report) {
 
 // ended takes a run's outcome.
 func (p *Process) ended(o *workerv1.Outcome) {
+	if o.GetFault() != nil {
+		p.s.run.catchUp()
+	}
 	p.mu.Lock()
 	r := p.runs[o.GetRun()]
 	if r == nil {
@@ -184,6 +191,9 @@ func (p *Process) ended(o *workerv1.Outcome) {
 	delete(p.runs, o.GetRun())
 	r.stopTimer()
 	out := r.outcome(o, p.id)
+	if out.Fault != nil {
+		out.Tail = p.s.out.since(r.from, diagnosedLines)
+	}
 	out.Loose = p.reason == job.ExitPanic && out.End == job.Interrupted && r.asked == notAsked
 	if p.reason == "" && fault.Kind(o.GetFault().GetKind()) == fault.Panic {
 		p.dismiss(job.ExitPanic) // the SDK leaves by itself; others are told
@@ -207,12 +217,16 @@ func (r *run) outcome(o *workerv1.Outcome, worker uint64) job.Outcome {
 		return out
 	}
 	out.Fault = failure
-	timeUp := r.asked == askedByTimeout || r.asked == notAsked && failure.Kind == fault.Timeout && r.overdue(out.Ended)
+	byItself := r.asked == notAsked && failure.Kind == fault.Timeout && r.overdue(out.Ended)
 	switch {
 	case r.asked == askedByClient:
 		out.End = job.Cancelled
-	case timeUp:
-		out.End, out.Fault = job.Killed, r.overtime(out.Ended)
+	case r.asked == askedByDeadline, byItself && r.expires:
+		out.End, out.Fault = job.Expired, fault.New(fault.Timeout, "%s", r.job.Lapsed(r.started))
+	case r.asked == askedByTimeout, byItself:
+		than, advice := r.limits.Overtime(r.job)
+		out.End = job.Killed
+		out.Fault = fault.New(fault.Timeout, "it ran longer than %s and ended when asked to, within kill_grace (%s): %s", than, r.limits.KillGrace, advice)
 	case r.asked == askedForLock:
 		out.End, out.Fault = job.Interrupted, fault.New(fault.Interrupted, "it lost its lock and ended when asked to")
 	case r.asked == askedByShutdown || failure.Kind == fault.Interrupted:
@@ -226,14 +240,6 @@ func (r *run) outcome(o *workerv1.Outcome, worker uint64) job.Outcome {
 // overdue reports whether the run's time was over, by the clock of the worker.
 func (r *run) overdue(now time.Time) bool {
 	return !r.ends.IsZero() && !now.Add(clockSlack).Before(r.ends)
-}
-
-// overtime is the fault of a run that ended when its time was over.
-func (r *run) overtime(now time.Time) *fault.Fault {
-	if limit := r.limits.TaskTimeout; limit > 0 && !r.ends.Before(r.started.Add(limit)) {
-		return fault.New(fault.Timeout, "it ran longer than %s and ended when asked to: raise task_timeout if it needs more", limit)
-	}
-	return fault.New(fault.Timeout, "the deadline that came with the task passed after %s of its run", now.Sub(r.started).Round(time.Millisecond))
 }
 
 func (r *run) stopTimer() {

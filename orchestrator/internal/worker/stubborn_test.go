@@ -60,6 +60,24 @@ func TestTimeoutOfAStubbornJob(t *testing.T) {
 	}
 }
 
+// A job that does not heed its client's deadline costs the process its life as well, and is known to have expired.
+func TestDeadlineOfAStubbornJob(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p, sink := r.start()
+	log := filepath.Join(t.TempDir(), "log")
+	j := order(fmt.Sprintf(stubborn()["ignores"], log))
+	j.Deadline = time.Now().Add(300 * time.Millisecond)
+	p.Send(j, job.Limits{TaskTimeout: time.Hour, KillGrace: killGrace})
+	running(t, log, 1)
+	if exit := sink.exit(t); exit.Signal != syscall.SIGKILL {
+		t.Errorf("%+v", exit)
+	}
+	if u := sink.unfinished[j]; !u.Expired || !u.Guilty || u.Limits.KillGrace != killGrace {
+		t.Errorf("left is %+v", u)
+	}
+}
+
 // A job that was sent to a process that stood still already is known not to have begun.
 func TestTimeoutOfAJobThatNeverBegan(t *testing.T) {
 	t.Parallel()

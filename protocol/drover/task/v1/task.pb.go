@@ -119,7 +119,7 @@ const (
 	FaultKind_FAULT_KIND_INVALID_PAYLOAD FaultKind = 2
 	// The task's kind is not the one its queue serves.
 	FaultKind_FAULT_KIND_UNKNOWN_KIND FaultKind = 3
-	// The worker's handler panicked.
+	// The worker's handler panicked; the detail is the stack. It is a failure, not a kill: the worker lived to say so.
 	FaultKind_FAULT_KIND_PANIC FaultKind = 4
 	// The task ran longer than task_timeout.
 	FaultKind_FAULT_KIND_TIMEOUT FaultKind = 5
@@ -394,8 +394,8 @@ type Attempt struct {
 	StartedMs int64  `protobuf:"varint,5,opt,name=started_ms,json=startedMs,proto3" json:"started_ms,omitempty"`
 	// Milliseconds.
 	RunMs int64 `protobuf:"varint,6,opt,name=run_ms,json=runMs,proto3" json:"run_ms,omitempty"`
-	// "failed", "killed", "suspect" (killed with others in its process, nobody charged), "interrupted" or
-	// "lost" (its manager died).
+	// "failed", "killed", "suspect" (killed with others in its process, nobody charged), "interrupted",
+	// "lost" (its manager died) or "expired" (its client's deadline passed, nobody charged).
 	End string `protobuf:"bytes,7,opt,name=end,proto3" json:"end,omitempty"`
 	// What went wrong, as in a Fault.
 	FaultKind FaultKind `protobuf:"varint,8,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
@@ -407,7 +407,8 @@ type Attempt struct {
 	// Memory of the process tree at its end, and the limit that was crossed; 0 when unknown or none.
 	RssBytes   int64 `protobuf:"varint,12,opt,name=rss_bytes,json=rssBytes,proto3" json:"rss_bytes,omitempty"`
 	LimitBytes int64 `protobuf:"varint,13,opt,name=limit_bytes,json=limitBytes,proto3" json:"limit_bytes,omitempty"`
-	// The last lines that the process wrote.
+	// The last lines that the process wrote during the run; when it ran other tasks too, theirs may be among them. Of a panic the first
+	// lines of its stack.
 	Tail          []string `protobuf:"bytes,14,rep,name=tail,proto3" json:"tail,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
