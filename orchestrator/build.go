@@ -116,6 +116,9 @@ func (o *Orchestrator) openLauncher(stack *stages) error {
 	if o.launcher, err = worker.NewLauncher(dir.path, o.log); err != nil {
 		return err
 	}
+	if len(o.guard) > 0 { // a program of its own, so that all children are workers, or the reaper
+		o.launcher.AdoptOrphans()
+	}
 	stack.start("launcher", o.launcher.Run)
 	return nil
 }

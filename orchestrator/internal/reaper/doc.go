@@ -7,7 +7,9 @@
 //	descent         strays are descendants that were seen to lead a group of their own while their parents lived; their groups
 //	                are noted as well
 //
-// A process that leaves the group and cleans its environment and is orphaned before anybody looked is not found.
+// A manager inherits what its workers orphan (Inherit), so that it sees the orphans, counts them to their workers and kills those
+// that belong to nobody. A process that leaves the group, cleans its environment and is orphaned in the last moment of a manager
+// that is killed is not found.
 //
 // Three parties use it. The launcher kills what a worker that ended has left. The reaper, a small process of its own, waits for
 // the end of the manager, however it comes, kills what is left and removes the directory; a Keeper in the manager starts it and

@@ -9,8 +9,8 @@ import (
 
 // What a process starts and what does not stay in its group.
 
-// strays are the descendants of a process that were seen to lead a group of their own: once their parents are gone, nothing else
-// tells whose they are.
+// strays are the descendants of a process that were seen to lead a group of their own, and those that were orphaned: once their parents
+// are gone, nothing else tells whose they are.
 type strays struct {
 	mu    sync.Mutex
 	known map[int]reaper.Process // by process number
@@ -36,6 +36,50 @@ func (s *strays) see(dir string, tree []reaper.Process) {
 		s.known[p.PID] = p
 		_ = reaper.Note(dir, p) // without the note, the environment still tells, as a rule
 	}
+}
+
+// adopt remembers a descendant that was orphaned.
+func (s *strays) adopt(dir string, p reaper.Process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known[p.PID].Start == p.Start {
+		return
+	}
+	if s.known == nil {
+		s.known = map[int]reaper.Process{}
+	}
+	if len(s.known) >= maxStrays {
+		s.forgetGone(dir)
+	}
+	s.known[p.PID] = p
+	if p.Group == p.PID {
+		_ = reaper.Note(dir, p) // as in see
+	}
+}
+
+// trees returns what lives of the strays and their descendants, without those of another tree.
+func (s *strays) trees(without []reaper.Process) []reaper.Process {
+	seen := make(map[int]bool, len(without))
+	for _, p := range without {
+		seen[p.PID] = true
+	}
+	var found []reaper.Process
+	for _, stray := range s.all() {
+		if seen[stray.PID] {
+			continue
+		}
+		tree := reaper.Tree(stray.PID)
+		if len(tree) == 0 || tree[0].Start != stray.Start {
+			continue
+		}
+		for _, p := range tree {
+			if !seen[p.PID] {
+				seen[p.PID] = true
+				found = append(found, p)
+			}
+		}
+	}
+	return found
 }
 
 // maxStrays is how many strays are remembered before those that have ended are forgotten.
@@ -79,7 +123,7 @@ func (r *processRunner) killTree() {
 	tree := reaper.Tree(r.pid)
 	r.strays.see(r.launcher.socketDir, tree)
 	_ = syscall.Kill(-r.pid, syscall.SIGKILL)
-	for _, p := range tree {
+	for _, p := range append(tree, r.strays.trees(tree)...) {
 		if p.Group != r.pid {
 			p.Kill()
 		}

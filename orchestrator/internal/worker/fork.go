@@ -136,6 +136,7 @@ func (r *processRunner) fork() error {
 	if err != nil {
 		return err
 	}
+	r.launcher.forked(r)
 	pid := r.cmd.Process.Pid
 	if traced {
 		awaitStop(pid)
@@ -150,6 +151,7 @@ func (r *processRunner) fork() error {
 	}
 	if err != nil {
 		_ = r.cmd.Wait()
+		r.launcher.collected(pid)
 		reaper.Forget(r.launcher.socketDir, pid)
 		r.cmd.Process = nil // there never was one
 	}

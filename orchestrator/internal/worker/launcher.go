@@ -25,6 +25,11 @@ type Launcher struct {
 	untraced  bool          // tracing is forbidden; belongs to the thread
 	lastID    atomic.Uint64
 	processes sync.WaitGroup
+	adopts    bool       // see AdoptOrphans
+	forking   sync.Mutex // held while a process is made
+
+	mu   sync.Mutex
+	live map[int]*processRunner // those that are not collected, by process number
 }
 
 // NewLauncher returns a launcher whose processes have their sockets below socketDir, which must exist, be private to this
@@ -40,12 +45,19 @@ func NewLauncher(socketDir string, log *slog.Logger) (*Launcher, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("the directory for worker sockets %s is open to others (mode %o): make it 0700", socketDir, info.Mode().Perm())
 	}
-	return &Launcher{log: log, socketDir: socketDir, starts: make(chan func()), ended: make(chan struct{})}, nil
+	return &Launcher{log: log, socketDir: socketDir, starts: make(chan func()), ended: make(chan struct{}), live: map[int]*processRunner{}}, nil
 }
 
 // Run serves starts until ctx ends, and returns when every process that was started has been collected. It kills none:
 // whoever started them ends them.
 func (l *Launcher) Run(ctx context.Context) error {
+	adopting, stopAdopting := context.WithCancel(context.Background())
+	var adoption sync.WaitGroup
+	if l.adopts {
+		adoption.Go(func() { l.adopt(adopting) })
+	}
+	defer adoption.Wait()
+	defer stopAdopting()
 	threadDone := make(chan struct{})
 	go func() {
 		defer close(threadDone)
@@ -77,7 +89,9 @@ var errLauncherEnded = errors.New("the manager is stopping")
 func (l *Launcher) onThread(ctx context.Context, start func() error) error {
 	result := make(chan error, 1)
 	counted := func() {
+		l.forking.Lock()
 		err := start()
+		l.forking.Unlock()
 		if err == nil {
 			l.processes.Add(1) // here, so that serve cannot have returned before
 		}

@@ -15,7 +15,7 @@ func (p *Process) RSS() int64 {
 	}
 	p.s.run.strays.see(p.s.run.launcher.socketDir, tree)
 	total := int64(0)
-	for _, member := range tree {
+	for _, member := range append(tree, p.s.run.strays.trees(tree)...) {
 		total += member.RSS
 	}
 	p.sampled(total)

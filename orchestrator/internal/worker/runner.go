@@ -194,6 +194,7 @@ func (r *processRunner) reap() {
 	r.collected = true
 	r.killing.Unlock()
 	_ = r.cmd.Wait() // its pipes are files of ours, so it waits for nothing else
+	r.launcher.collected(pid)
 	r.state = r.cmd.ProcessState
 	// Beside the rest: nobody has to wait for it but the launcher's end. Not before the process was collected, which on a busy machine
 	// takes up to a second while somebody reads all of /proc (Linux 6.18).
