@@ -17,7 +17,7 @@ type Load struct {
 	MeanRun time.Duration
 	// StartCost is how long a process takes to be ready; 0 when none has started yet.
 	StartCost time.Duration
-	// Stalled is for how long jobs have waited without one of them being given to a process.
+	// Stalled is for how long some job has waited without a break: also when each is soon given to a process, because as many come.
 	Stalled time.Duration
 	// Room is what the manager's budget, and the circuit, leave for starts.
 	Room Room

@@ -57,9 +57,8 @@ func (p *Pool) send(j *job.Job, q settings.Queue, choose func() *member) bool {
 			m.deaf = true
 			continue
 		}
-		p.stalled = time.Now()
 		p.pace.took()
-		m.running[j] = p.stalled
+		m.running[j] = time.Now()
 		m.suspect = j.Suspect
 		m.tasks++ // now and not at its end, or a process with several slots would get too many
 		if reason := p.retire(m, q); reason != "" {

@@ -70,7 +70,7 @@ type Pool struct {
 	mu       sync.Mutex
 	buffer   []*job.Job
 	lapse    time.Time           // when the next client's deadline in the buffer may pass; zero for none
-	stalled  time.Time           // since when jobs wait without one of them being given to a process
+	stalled  time.Time           // since when some job has waited without a break
 	members  []*member           // in the order of their numbers
 	early    map[uint64]job.Exit // processes that ended before their start was told
 	exits    map[job.ExitReason]uint64

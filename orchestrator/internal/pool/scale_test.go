@@ -247,3 +247,38 @@ func TestLongJobsDoNotHoldUpShortOnes(t *testing.T) {
 		r.finished()
 	})
 }
+
+// A backlog that is short at every moment, because it is given to a process as fast as it is taken from a long queue, gets more
+// processes all the same, once it has lasted for the time of a start.
+func TestLastingBacklogStartsProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, queue(nil))
+		r.took = 100 * time.Millisecond
+		r.run()
+		running := r.offer(1)
+		pass(150 * time.Millisecond)
+		r.live()[0].finish(running[0], job.Succeeded)
+		synctest.Wait()
+		running = r.offer(4)
+		for began := time.Now(); time.Since(began) < 95*time.Millisecond; {
+			pass(time.Millisecond)
+			r.live()[0].finish(running[0], job.Succeeded)
+			running = append(running[1:], r.offer(1)...)
+			synctest.Wait()
+		}
+		if n := r.launched(); n != 1 {
+			t.Errorf("%d starts within the time of a start", n)
+		}
+		for range 10 {
+			pass(time.Millisecond)
+			r.live()[0].finish(running[0], job.Succeeded)
+			running = append(running[1:], r.offer(1)...)
+			synctest.Wait()
+		}
+		if n := r.launched(); n < 2 {
+			t.Errorf("%d starts, and four jobs wait all the time", n)
+		}
+		r.finished()
+	})
+}
