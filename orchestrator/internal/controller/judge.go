@@ -14,7 +14,8 @@ import (
 //
 // Only failures, panics among them, and kills spend max_failures; kills alone lead to quarantine at max_kills; interruptions and returns cost
 // nothing, and neither does the death of a process that ran others too: that makes a suspect, which stays one until its
-// next run has shown whose fault it was. A killed task goes back to the head at once, a failed one after its pause.
+// next run has shown whose fault it was. A killed task goes back to the head at once, a failed one after its pause. One that is
+// known to have killed its process runs alone as well, so that it takes no others down with it.
 func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verdict {
 	v := job.Verdict{Counters: j.Counters, History: j.History}
 	if o.Fault != nil {
@@ -51,7 +52,7 @@ func judge(j *job.Job, o job.Outcome, q settings.Queue, jitter float64) job.Verd
 		case v.Counters.Failures+v.Counters.Kills >= q.MaxFailures:
 			v.Move, v.State = job.Bury, task.Dead
 		default:
-			v.Move, v.State = job.GiveBack, task.Waiting
+			v.Move, v.State, v.Suspect = job.GiveBack, task.Waiting, true // it would take others down with it
 		}
 	default:
 		v.Counters.Failures++

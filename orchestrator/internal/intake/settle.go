@@ -131,7 +131,7 @@ func (s *settler) finish(batch []*settlement, moved []int64, again bool) {
 	l := s.lane
 	for i, c := range batch {
 		if (i >= len(moved) || moved[i] != 1) && !again { // else most likely an earlier try did it, and its answer was lost
-			l.Log.Warn("a task had been taken away before its end could be stored; it runs again", "queue", l.Queue, "task", c.task.key)
+			l.Log.Warn("the end of a run does not count: another manager has taken its task over, or Redis has lost it", "queue", l.Queue, "task", c.task.key)
 		} else {
 			l.totals.add(c.verdict)
 		}
