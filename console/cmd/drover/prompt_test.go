@@ -100,6 +100,16 @@ func (s *seat) see(pattern string) {
 	s.t.Fatalf("never seen: %s; on the terminal:\n%q", pattern, s.text[s.from:])
 }
 
+// seen checks how often the console has written what matches.
+func (s *seat) seen(pattern string, want int) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(regexp.MustCompile(pattern).FindAllIndex(s.text, -1)); n != want {
+		s.t.Errorf("%s was written %d times, not %d:\n%q", pattern, n, want, s.text)
+	}
+}
+
 // leaves waits for the console's end and checks its exit code.
 func (s *seat) leaves(want int) {
 	s.t.Helper()
@@ -134,8 +144,9 @@ func TestPrompt(t *testing.T) {
 	s.see(`session> `)
 	s.keys("sta\t")
 	s.see(`stacks +status`)
-	s.keys("t\t\r")
+	s.keys("\tt\t\r") // what can follow is said once, however often it is asked
 	s.see(`Manager +session, running`)
+	s.seen(`stacks +status`, 1)
 	s.see(`session> `)
 	s.keys("submit mis\tdo=return value={\"a\": 1} --wait\r")
 	s.see(`(?s)submit misbehave do=return.*State +completed.*"a": 1`)

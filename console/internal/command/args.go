@@ -36,6 +36,16 @@ func (a *Args) Duration(flag string) (time.Duration, error) {
 	return d, nil
 }
 
+// Keep is Duration for a time that may be nothing; given is true when the flag was given.
+func (a *Args) Keep(flag string) (d time.Duration, given bool, err error) {
+	text := a.flags[flag]
+	if n, err := time.ParseDuration(text); err == nil && n == 0 {
+		return 0, true, nil
+	}
+	d, err = a.Duration(flag)
+	return d, text != "", err
+}
+
 // Number is a flag's value as a whole number from 1 to most; 0 when the flag was not given. The error is one of usage.
 func (a *Args) Number(flag string, most int) (int, error) {
 	text := a.flags[flag]

@@ -14,8 +14,9 @@ func cancelCommand() *Command {
 		Name:    "cancel",
 		Args:    "ID...",
 		Summary: "end tasks that have not ended",
-		Help: `A waiting task ends at once. A running one is asked to stop, and its worker is killed if it does not listen; its state is
-still "running" in the answer, and wait shows its end. A task that had ended otherwise stays as it is, and the exit code is 1.`,
+		Help: `A waiting task ends at once. A running one is asked to stop, and its worker is killed if it does not listen; its
+state is still "running" in the answer, and wait shows its end. A task that had ended otherwise stays as it is, and the exit
+code is 1. With --json each task is an object on a line of its own.`,
 		Examples: []Example{
 			{`drover cancel feed-pull:mzxw6ytboi`, "cancel one task"},
 		},

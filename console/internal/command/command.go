@@ -112,7 +112,7 @@ const (
 // commonFlags are the flags that every command has.
 func commonFlags() []Flag {
 	return []Flag{
-		{Name: FlagJSON, Help: "print JSON, one object a line, also for errors"},
+		{Name: FlagJSON, Help: "print JSON, one object on one line unless it says otherwise, also for errors"},
 		{Name: FlagSocket, Value: "PATH", Help: "the manager's socket"},
 		{Name: FlagHelp, Help: "say how the command is used"},
 	}

@@ -132,7 +132,7 @@ func parseFault(name string) (taskv1.FaultKind, error) {
 
 // listable are the states in which tasks can be listed.
 func listable() []task.State {
-	return []task.State{task.Running, task.Held, task.Waiting, task.Failed, task.Dead, task.Quarantined}
+	return []task.State{task.Running, task.Held, task.Waiting, task.Failed, task.Dead, task.Quarantined, task.Expired}
 }
 
 func stateNames(states []task.State) []string {

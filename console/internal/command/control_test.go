@@ -103,6 +103,66 @@ func TestWarnsOfSaved(t *testing.T) {
 	}
 }
 
+// diff lists what a restart changes although it is as the file says, and doctor and settings warn of it.
+func TestSavedDiffers(t *testing.T) {
+	t.Parallel()
+	run := func(line string) string {
+		_, out, _ := attach(t, &manager{saved: "12"}).run(t.Context(), strings.Fields(line)...)
+		return out
+	}
+	for line, want := range map[string]string{
+		"diff":                           "live, but 12 is saved",
+		"settings feed-pull":             "live, but 12 is saved",
+		"settings feed-pull max_workers": "12, which a restart brings back",
+		"doctor":                         "warning  settings: feed-pull.max_workers is 8, but 12 is saved, and a restart brings that back",
+		"diff --json":                    `"saved_value":"12"`,
+	} {
+		if out := run(line); !strings.Contains(out, want) {
+			t.Errorf("%s: %q is not in\n%s", line, want, out)
+		}
+	}
+	m := &manager{saved: "9", slots: "5"}
+	_, out, _ := attach(t, m).run(t.Context(), "diff")
+	if !strings.Contains(out, "file, but 5 is saved") {
+		t.Errorf("of a value as in the file:\n%s", out)
+	}
+}
+
+// A manager that does not look at what it stands on leaves the console to look at its broker, locks, open files and disk.
+func TestDoctorByItself(t *testing.T) {
+	t.Parallel()
+	c := attach(t, &manager{blind: true})
+	c.files = map[string]string{"/proc/4242/cmdline": "bin/droverd\x00", "/proc/4242/limits": "Max open files            1024                 524288               files\n"}
+	_, out, _ := c.run(t.Context(), "doctor")
+	for _, want := range []string{"broker: embedded", "locks: memcached", "open files: the manager may open 1024", "disk: 1.0 GiB of", "unknown  what the manager stands on"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+	if _, out, _ := attach(t, &manager{}).run(t.Context(), "doctor"); !strings.Contains(out, "disk on one: 9.0 GiB") || strings.Contains(out, "disk: ") || strings.Count(out, " locks: ") != 1 {
+		t.Errorf("with a manager that looks:\n%s", out)
+	}
+}
+
+// A worker that is not there is noticed before anything is asked.
+func TestKillOfNobody(t *testing.T) {
+	t.Parallel()
+	m := &manager{}
+	c := attach(t, m)
+	c.confirm = func(context.Context, string) (bool, error) {
+		t.Error("it was asked")
+		return true, nil
+	}
+	for _, line := range []string{"kill 999", "kill 999 --json"} {
+		if code, _, errs := c.run(t.Context(), strings.Fields(line)...); code != command.Usage || !strings.Contains(errs, "no such worker: 999 (there are 17, 18)") {
+			t.Errorf("%s: exit %d, %q", line, code, errs)
+		}
+	}
+	if len(m.requests()) != 0 {
+		t.Errorf("asked for %v", m.requests())
+	}
+}
+
 // A queue of another manager is not called unknown: it is said who serves it, whatever was asked about it.
 func TestQueueOfAnotherManager(t *testing.T) {
 	t.Parallel()
@@ -263,6 +323,7 @@ func watched() []*apiv1.WatchResponse {
 		{AtMs: at, Happened: &apiv1.WatchResponse_Task{Task: &taskv1.Event{Id: "not an id"}}},
 		{AtMs: at, Happened: &apiv1.WatchResponse_Worker{Worker: &apiv1.WorkerEvent{Worker: 17, Queue: "feed-pull", Pid: 4250, Event: "ended", Reason: "memory-max", Text: "300 MiB"}}},
 		{AtMs: at, Happened: &apiv1.WatchResponse_Queue{Queue: &apiv1.QueueEvent{Event: "settings", Text: "ada: feed-pull.slots 4 -> 2"}}},
+		{AtMs: at, Happened: &apiv1.WatchResponse_Queue{Queue: &apiv1.QueueEvent{Queue: "feed-pull", Event: "program-refused", Text: "bin/feed-pull: exit code 3"}}},
 		{Happened: &apiv1.WatchResponse_Missed{Missed: 12}},
 		{AtMs: at},
 	}
@@ -329,7 +390,7 @@ func TestControlCompletion(t *testing.T) {
 		dead10 += "feed-pull:" + string(key) + " "
 	}
 	for line, want := range map[string]string{
-		"tasks feed-pull --state ":      "dead failed held quarantined running waiting",
+		"tasks feed-pull --state ":      "dead expired failed held quarantined running waiting",
 		"tasks feed-pull --state=d":     "--state=dead",
 		"tasks --state dead ":           "feed-pull misbehave",
 		"tasks feed-pull --reason time": "timeout",
@@ -347,6 +408,12 @@ func TestControlCompletion(t *testing.T) {
 		"set feed-pull.max_workers=":                "feed-pull.max_workers=4 feed-pull.max_workers=8",
 		"unset ":                                    "feed-pull.max_workers feed-pull.priority",
 		"logs 17 --f":                               "--follow",
+		"submit feed-pull ":                         "force= mode= url=",
+		"submit feed-pull url=x --in 5s ":           "force= mode=",
+		"submit feed-pull force=":                   "force=false force=true",
+		"submit feed-pull mode=":                    "mode=full mode=quick",
+		"submit feed-pull url=":                     "",
+		"submit misbehave ":                         "",
 		"watch --kind ":                             "queues tasks workers",
 		"logs --lines ":                             "",
 	} {

@@ -12,10 +12,11 @@ import (
 
 func diffCommand() *Command {
 	return &Command{
-		Section:  SectionSettings,
-		Name:     "diff",
-		Summary:  "the settings that are not as the configuration file says",
-		Help:     `"saved" values outlive a restart, "live" ones do not: save keeps them.`,
+		Section: SectionSettings,
+		Name:    "diff",
+		Summary: "the settings that are not as the configuration file says, or not as they are saved",
+		Help: `"saved" values outlive a restart, "live" ones do not: save keeps them. "file, but 8 is saved" is a value that holds now
+and that a restart replaces by the saved one: save again to keep it.`,
 		Examples: []Example{{`drover diff`, "what was changed"}},
 		Run:      runDiff,
 	}
@@ -31,17 +32,15 @@ func runDiff(ctx context.Context, env *Env, _ *Args) error {
 		return screen.WriteJSON(env.Out, settingsView(s, settings))
 	}
 	if len(settings) == 0 {
-		if _, err := fmt.Fprintln(env.Out, "All settings are as the configuration says."); err != nil {
-			return err
-		}
-		return warnOfSaved(env, broughtBack(s.GetSettings()))
+		_, err := fmt.Fprintln(env.Out, "All settings are as the configuration says.")
+		return err
 	}
 	t := &screen.Table{Columns: []screen.Column{
-		{Title: "SETTING"}, {Title: "IN THE FILE", Flexible: true}, {Title: "NOW", Flexible: true}, {Title: "FROM"},
+		{Title: "SETTING"}, {Title: "IN THE FILE", Flexible: true}, {Title: "NOW", Flexible: true}, {Title: "FROM", Flexible: true},
 	}}
 	for _, x := range settings {
 		t.Add(screen.Text(fullName(x.GetQueue(), x.GetName())), screen.Text(x.GetFileValue()), screen.Text(x.GetValue()),
-			screen.Cell{Text: x.GetSource(), Paint: sourcePaint(x.GetSource())})
+			fromCell(x))
 	}
 	if err := t.Write(env.Out, env.style()); err != nil {
 		return err
@@ -49,9 +48,18 @@ func runDiff(ctx context.Context, env *Env, _ *Args) error {
 	return warnOfSaved(env, broughtBack(s.GetSettings()))
 }
 
-// changed are the settings that are not as the file says.
+// fromCell says where a value comes from, and what is saved in its place.
+func fromCell(s *apiv1.Setting) screen.Cell {
+	cell := screen.Cell{Text: s.GetSource(), Paint: sourcePaint(s.GetSource())}
+	if comesBack(s) {
+		cell.Text, cell.Paint = cell.Text+", but "+s.GetSavedValue()+" is saved", screen.Warn
+	}
+	return cell
+}
+
+// changed are the settings that are not as the file says, or will not be as they are now after a restart.
 func changed(settings []*apiv1.Setting) []*apiv1.Setting {
 	return slices.DeleteFunc(slices.Clone(settings), func(s *apiv1.Setting) bool {
-		return s.GetSource() != "live" && s.GetSource() != "saved"
+		return s.GetSource() != "live" && s.GetSource() != "saved" && !comesBack(s)
 	})
 }

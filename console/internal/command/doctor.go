@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/drover-jobs/drover/console/internal/screen"
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
@@ -13,10 +14,9 @@ func doctorCommand() *Command {
 		Section: SectionLook,
 		Name:    "doctor",
 		Summary: "is everything sound, and what to do where it is not",
-		Help: `It looks at the socket, the manager, its broker, locks, queues, dead letters, plugins and workers, and, where the manager runs on
-this machine, at its limit of open files and the room on the disk; the manager itself looks
-at the settings of Redis, clocks, checksums, memory and disks. What cannot be known from here is said to be unknown. The
-exit code is 1 when something is bad; warnings alone are 0.`,
+		Help: `It looks at the socket, the manager, queues, dead letters, plugins, workers and settings. The manager itself looks at its broker
+and its locks, at other managers (each needs a name of its own), clocks and checksums, and at open files, disks and memory
+of its machine. What cannot be known is said to be unknown. The exit code is 1 when something is bad; warnings alone are 0.`,
 		Examples: []Example{
 			{`drover doctor`, "look at everything"},
 			{`drover doctor --json`, "for a monitor"},
@@ -38,6 +38,7 @@ const (
 // finding is one thing that was looked at.
 type finding struct {
 	Check   string  `json:"check"`
+	Machine string  `json:"machine,omitempty"` // that it is about; empty where that says nothing
 	Verdict verdict `json:"verdict"`
 	Found   string  `json:"found"`
 	Do      string  `json:"do,omitempty"`
@@ -57,14 +58,11 @@ func runDoctor(ctx context.Context, env *Env, _ *Args) error {
 	for _, warning := range s.GetManager().GetWarnings() {
 		findings = append(findings, finding{Check: "manager", Verdict: doubtful, Found: warning})
 	}
-	findings = append(findings, checkBroker(s))
-	findings = append(findings, checkLocks(ctx, env)...)
 	findings = append(findings, checkQueues(s)...)
 	findings = append(findings, checkPlugins(s)...)
 	findings = append(findings, checkWorkers(s)...)
 	findings = append(findings, checkSettings(ctx, env)...)
-	findings = append(findings, checkMachine(env, s)...)
-	findings = append(findings, examined(ctx, env)...)
+	findings = append(findings, checkGround(ctx, env, s)...)
 	worst := sound
 	for _, f := range findings {
 		switch {
@@ -83,17 +81,46 @@ func runDoctor(ctx context.Context, env *Env, _ *Args) error {
 	return nil
 }
 
-// examined is what the manager finds when it looks at what it stands on.
-func examined(ctx context.Context, env *Env) []finding {
+// checkGround is what the manager finds when it looks at what it stands on. Only where it does not say, the console looks as far as it
+// can.
+func checkGround(ctx context.Context, env *Env, s *apiv1.StatusResponse) []finding {
 	answer, err := ask(ctx, "examine the manager", env.Control.Examine, &apiv1.ExamineRequest{})
 	if err != nil {
-		return []finding{{Check: "what the manager stands on", Verdict: uncertain, Found: err.Error()}}
+		findings := append([]finding{checkBroker(s)}, checkLocks(ctx, env)...)
+		findings = append(findings, checkMachine(env, s)...)
+		return append(findings, finding{Check: "what the manager stands on", Verdict: uncertain, Found: err.Error()})
 	}
-	findings := make([]finding, 0, len(answer.GetFindings()))
+	var findings []finding
+	if broker := checkBroker(s); broker.Verdict == bad && !slices.ContainsFunc(answer.GetFindings(), brokenBroker) {
+		findings = append(findings, broker) // it has not noticed yet
+	}
+	host := hostOf(ctx, env)
 	for _, f := range answer.GetFindings() {
-		findings = append(findings, finding{Check: f.GetCheck(), Verdict: verdict(f.GetVerdict()), Found: f.GetFound(), Do: f.GetAdvice()})
+		own := finding{Check: f.GetCheck(), Verdict: verdict(f.GetVerdict()), Found: f.GetFound(), Do: f.GetAdvice()}
+		if slices.Contains([]string{"open files", "socket paths", "disk", "memory"}, own.Check) {
+			own.Machine = host
+		}
+		findings = append(findings, own)
 	}
 	return findings
+}
+
+// brokenBroker reports whether a finding says that the broker does not answer.
+func brokenBroker(f *apiv1.Finding) bool {
+	return (f.GetCheck() == "Redis" || f.GetCheck() == "broker") && verdict(f.GetVerdict()) == bad
+}
+
+// hostOf is the machine that the manager runs on, as it calls it.
+func hostOf(ctx context.Context, env *Env) string {
+	answer, err := ask(ctx, "list the managers", env.Control.Managers, &apiv1.ManagersRequest{})
+	if err == nil {
+		for _, m := range answer.GetManagers() {
+			if m.GetOwn() && m.GetHost() != "" {
+				return m.GetHost()
+			}
+		}
+	}
+	return "the manager's machine"
 }
 
 func tellFindings(env *Env, worst verdict, findings []finding) error {
@@ -118,7 +145,11 @@ func tellFindings(env *Env, worst verdict, findings []finding) error {
 		return nil
 	}
 	for _, f := range findings {
-		if err := line(string(f.Verdict), verdictPaint(f.Verdict), screen.Clean(f.Check+": "+f.Found)); err != nil {
+		what := f.Check
+		if f.Machine != "" {
+			what += " on " + f.Machine
+		}
+		if err := line(string(f.Verdict), verdictPaint(f.Verdict), screen.Clean(what+": "+f.Found)); err != nil {
 			return err
 		}
 		if f.Do == "" {

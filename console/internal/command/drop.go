@@ -16,14 +16,14 @@ func dropCommand() *Command {
 		Args:    "[ID...]",
 		Summary: "take tasks that do not run out of their queue, for good",
 		Help: `It asks first; --yes is the answer in a script. A task that runs is refused: cancel ends it. Whoever waits for a dropped
-task is told so.`,
+task is told so. With --json it prints one object, as retry does.`,
 		Examples: []Example{
 			{`drover drop feed-pull:mzxw6ytboi`, "throw one task away"},
 			{`drover drop --dead feed-pull --reason invalid_payload --yes`, "the dead letters that can never work, without asking"},
 		},
 		Flags:    append(selectionFlags("drop"), yesFlag()),
 		Max:      -1,
-		Complete: completeTask(task.Dead, task.Quarantined, task.Failed, task.Waiting),
+		Complete: completeTask(task.Dead, task.Failed, task.Waiting),
 		Run:      runDrop,
 	}
 }

@@ -2,8 +2,10 @@ package command
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"time"
 
 	"github.com/drover-jobs/drover/console/internal/screen"
@@ -76,6 +78,16 @@ func (e *Env) confirm(ctx context.Context, args *Args, question string) error {
 
 // yesFlag answers the question that confirm asks.
 func yesFlag() Flag { return Flag{Name: "yes", Help: "do it without asking"} }
+
+// tell writes a text beside the answer, cleaned; on a terminal it is wrapped between words.
+func (e *Env) tell(text string) error {
+	lines := []string{screen.Clean(text)}
+	if width := e.Width(); e.Live && width > 0 && screen.Width(lines[0]) > width {
+		lines = screen.Wrap(lines[0], width)
+	}
+	_, err := fmt.Fprintln(e.Err, strings.Join(lines, "\n"))
+	return err
+}
 
 // style is what Out can show now.
 func (e *Env) style() screen.Style { return screen.Style{Width: e.Width(), Colour: e.Colour} }

@@ -138,6 +138,5 @@ func Report(env *Env, failure *ExitError) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(env.Err, "drover: "+screen.Clean(failure.Message))
-	return err
+	return env.tell("drover: " + failure.Message)
 }

@@ -201,7 +201,7 @@ func sampleStatus() *apiv1.StatusResponse {
 			{Id: 18, Queue: "feed-pull", Pid: 4251, State: "idle", StartedMs: ago(2 * time.Second), Tasks: 44, Slots: 4, RssBytes: 18 << 20},
 		},
 		Plugins: []*apiv1.Plugin{
-			{Name: "feed-pull", Version: "v0.1.0", Description: "pulls a feed and stores its entries", Command: []string{"bin/plugins/feed-pull"}, PayloadSchema: `{"type":"object"}`},
+			{Name: "feed-pull", Version: "v0.1.0", Description: "pulls a feed and stores its entries", Command: []string{"bin/plugins/feed-pull"}, PayloadSchema: `{"type":"object","properties":{"url":{"type":"string"},"force":{"type":"boolean"},"mode":{"enum":["quick","full"]}}}`},
 			{Name: "misbehave", Command: []string{"bin/plugins/misbehave"}, Error: "the program ended while starting"},
 		},
 	}
@@ -220,6 +220,8 @@ type console struct {
 	confirm  func(ctx context.Context, question string) (bool, error)
 	mode     fs.FileMode       // of the socket
 	onOut    func(text string) // hears all that was written to Out so far
+	onErr    func(text string) // the same of Err
+	clock    func() time.Time  // instead of now
 }
 
 // heard is a buffer that tells what is in it after each write.
@@ -249,14 +251,18 @@ func (c *console) env(words []string, out, err *bytes.Buffer) *command.Env {
 	if c.attached != nil {
 		control = c.attached
 	}
+	clock := now
+	if c.clock != nil {
+		clock = c.clock
+	}
 	return &command.Env{
-		In: strings.NewReader(c.in), Out: heard{out, c.onOut}, Err: err, Tasks: c.tasks, Control: control, Address: "var/drover.sock",
+		In: strings.NewReader(c.in), Out: heard{out, c.onOut}, Err: heard{err, c.onErr}, Tasks: c.tasks, Control: control, Address: "var/drover.sock",
 		Who: "ada", Confirm: c.confirm,
 		Machine: command.Machine{
 			Stat:     func(string) (fs.FileInfo, error) { return fileInfo{mode: c.mode}, nil },
 			FreeDisk: func(string) (free, all uint64, err error) { return 1 << 30, 100 << 30, nil },
 		},
-		Now: now, Zone: time.UTC, Width: func() int { return c.width }, Live: c.live, Version: "v0.1.0", JSON: command.WantsJSON(words),
+		Now: clock, Zone: time.UTC, Width: func() int { return c.width }, Live: c.live, Version: "v0.1.0", JSON: command.WantsJSON(words),
 		ReadFile: func(name string) ([]byte, error) {
 			text, ok := c.files[name]
 			if !ok {

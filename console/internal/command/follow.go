@@ -21,10 +21,11 @@ type follower struct {
 	began    time.Time
 	patience time.Duration // 0 is without limit
 	line     *screen.Progress
-	last     *task.Event           // what the line says behind the count
-	said     map[task.ID]time.Time // when progress was last told in lines
-	wrong    map[task.ID]int       // the last run that was told to have gone wrong
-	looked   bool                  // the past has been asked for
+	last     *task.Event             // what the line says behind the count
+	said     map[task.ID]time.Time   // when progress was last told in lines
+	unsaid   map[task.ID]*task.Event // progress since then
+	wrong    map[task.ID]int         // the last run that was told to have gone wrong
+	looked   bool                    // the past has been asked for
 	worst    Code
 }
 
@@ -32,7 +33,7 @@ type follower struct {
 func followTasks(ctx context.Context, env *Env, ids []task.ID, patience time.Duration) error {
 	f := &follower{
 		env: env, ids: ids, open: make(map[task.ID]bool, len(ids)), began: env.Now(), patience: patience,
-		line: env.progress(), said: map[task.ID]time.Time{}, wrong: map[task.ID]int{},
+		line: env.progress(), said: map[task.ID]time.Time{}, unsaid: map[task.ID]*task.Event{}, wrong: map[task.ID]int{},
 	}
 	for _, id := range ids {
 		f.open[id] = true
@@ -74,7 +75,7 @@ func (f *follower) run(ctx context.Context) error {
 				return err
 			}
 		case <-tick.C: // by now the subscription is there
-			if err := f.look(own); err != nil {
+			if err := errors.Join(f.look(own), f.tellUnsaid()); err != nil {
 				return err
 			}
 		}
@@ -157,8 +158,7 @@ func (f *follower) tellUnknown(id task.ID) error {
 	if f.env.JSON {
 		return screen.WriteJSON(f.env.Out, unknownJSON{ID: id, Queue: id.Queue, Error: errorJSON{Kind: "unknown_task", Message: message}})
 	}
-	_, err := fmt.Fprintf(f.env.Err, "drover: %s: %s\n", screen.Clean(id.String()), message)
-	return err
+	return f.env.tell(fmt.Sprintf("drover: %s: %s", id, message))
 }
 
 type unknownJSON struct {
@@ -204,7 +204,7 @@ func (f *follower) leave(ctx context.Context) error {
 	if len(open) > 1 {
 		text, them = f.leaveManyText(code), "them"
 	}
-	if _, err := fmt.Fprintf(f.env.Err, "drover: %s; drover wait %s waits for %s again\n", text, strings.Join(open, " "), them); err != nil {
+	if err := f.env.tell(fmt.Sprintf("drover: %s; drover wait %s waits for %s again", text, strings.Join(open, " "), them)); err != nil {
 		return err
 	}
 	return told(max(f.worst, code))

@@ -40,12 +40,77 @@ func TestProgress(t *testing.T) {
 	if got := show(true, "wait", "feed-pull:done"); !strings.Contains(got, "\r\x1b[Kfeed-pull:done") || !strings.HasSuffix(got, "\r\x1b[K") || !strings.Contains(got, `[#####---------------] 1/4 a\x1b[2J`) {
 		t.Errorf("on a terminal: %q", got)
 	}
-	want := "feed-pull:running: run 1 began\nfeed-pull:running: run 1 failed: crash; it will be tried again\n"
+	want := "feed-pull:running: run 1 began\nfeed-pull:running: [#####---------------] 1/4 a\\x1b[2J\nfeed-pull:running: run 1 failed: crash; it will be tried again\n"
 	if got := show(false, "wait", "feed-pull:done"); got != want {
 		t.Errorf("elsewhere: %q, want %q", got, want)
 	}
 	if got := show(true, "wait", "feed-pull:done", "--json"); got != "" {
 		t.Errorf("for a program: %q", got)
+	}
+}
+
+// Where lines cannot be redrawn, progress is a line a second at most, and the last change is said as well.
+func TestProgressInLines(t *testing.T) {
+	t.Parallel()
+	c := newConsole(running())
+	at, id := now(), running().ID
+	c.clock = func() time.Time { // each look at the clock is 40 ms later: it is looked at once for each event, and when nothing comes
+		at = at.Add(40 * time.Millisecond)
+		return at
+	}
+	for i := range 60 {
+		c.tasks.events = append(c.tasks.events, client.Update{ID: id, Event: &task.Event{ID: id, State: task.Running, Attempts: 1, Progress: &task.Progress{Done: uint64(i), Total: 60}}})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c.onErr = func(text string) {
+		if strings.Contains(text, " 59/60") {
+			cancel()
+		}
+	}
+	_, _, errs := c.run(ctx, "wait", id.String())
+	if n := strings.Count(errs, "/60"); !strings.Contains(errs, " 0/60") || !strings.Contains(errs, " 59/60") || n < 3 || n > 10 {
+		t.Errorf("%d lines:\n%s", n, errs)
+	}
+}
+
+// On a terminal a long message is broken between words.
+func TestLongMessages(t *testing.T) {
+	t.Parallel()
+	c := newConsole()
+	c.live, c.width = true, 40
+	_, _, errs := c.run(t.Context(), "queues", "nothing", "--json")
+	_, _, help := c.run(t.Context(), "queues", "nothing")
+	for _, line := range strings.Split(strings.TrimSpace(help), "\n") {
+		if len(line) > 40 {
+			t.Errorf("%q of %q is too long", line, help)
+		}
+	}
+	if strings.Join(strings.Fields(help), " ") != strings.Join(strings.Fields(errs), " ") {
+		t.Errorf("%q is not %q", help, errs)
+	}
+}
+
+// Help fits whatever terminal it is read on, but for lines that are to be copied.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	tree := command.New()
+	lines := append(tree.Complete(t.Context(), &command.Env{}, nil), "")
+	for _, name := range lines {
+		for _, width := range []int{0, 40, 64, 100, 200} {
+			c := newConsole()
+			c.width = width
+			_, out, _ := c.run(t.Context(), strings.Fields("help "+name)...)
+			most := width
+			if width == 0 {
+				most = 100
+			}
+			for line := range strings.Lines(out) {
+				if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > most && !strings.HasPrefix(line, "  drover ") && !strings.HasPrefix(line, "  ~/") || strings.HasSuffix(line, " \n") {
+					t.Errorf("help %s on %d columns: %q", name, width, line)
+				}
+			}
+		}
 	}
 }
 

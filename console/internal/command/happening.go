@@ -83,12 +83,34 @@ func happening(e *apiv1.WatchResponse, now time.Time) (happeningJSON, string) {
 		if who == "" {
 			who = managerScope
 		}
-		return view, screen.Clean(joinWords(who+"  "+x.GetEvent(), "", x.GetText()))
+		return view, screen.Clean(joinWords(who+"  "+eventWords(x.GetEvent()), "", x.GetText()))
 	case *apiv1.WatchResponse_Missed:
 		view.Kind, view.Missed = "missed", h.Missed
 		return view, fmt.Sprintf("(%d events are missing here: this reader was slow)", h.Missed)
 	default:
 		return view, "" // of a newer release
+	}
+}
+
+// eventWords is what happened to a queue or a manager, in words; one of a newer release stays as it is.
+func eventWords(event string) string {
+	switch event {
+	case "program-refused":
+		return "a newer program is refused, the old one goes on"
+	case "program-replaced":
+		return "a newer program is in use"
+	case "circuit-open":
+		return "its workers cannot start"
+	case "circuit-closed":
+		return "its workers start again"
+	case "lock-lost":
+		return "a lock is lost"
+	case "broker-away":
+		return "the broker is away"
+	case "broker-back":
+		return "the broker is back"
+	default:
+		return event
 	}
 }
 

@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -48,12 +47,66 @@ work as in a shell; JSON needs none: submit feed-pull {"url": "https://example.o
 queues, workers, settings and tasks with Tab, and a ! in it says that something is wrong: status or doctor tell what. Ctrl-C
 interrupts a command, Ctrl-D leaves. A script stops at the first command that fails, with its exit code, unless --keep-going.
 
-With --json the answer is JSON on standard output, one object a line, and so is an error: {"error":{"kind":...,"message":...}},
-with the message for a person on standard error as well.
+With --json the answer is JSON on standard output, and so is an error: {"error":{"kind":...,"message":...}}, with the message for a
+person on standard error as well. Most commands print one object on one line. tasks, cancel, wait and submit --wait print an object a
+line for each task, watch for each event, logs for each line.
 
 Exit codes: 0 done, 1 the task or the command failed, 2 the command line is wrong (also: no such queue, a payload that does
-not fit), 3 no manager answers, 4 the time ran out, 130 interrupted by Ctrl-C.
+not fit), 3 no manager answers, 4 the time ran out, 130 interrupted by Ctrl-C. Ctrl-C is how one leaves watch, top and logs -f: that is 0.
 `
+
+// helpColumns is how wide help is where the width of the output is not known.
+const helpColumns = 100
+
+// helpText is help on its way to the reader, wrapped to what there is room for.
+type helpText struct {
+	strings.Builder
+	columns int
+}
+
+func newHelp(env *Env) *helpText {
+	columns := env.Width()
+	if columns <= 0 {
+		columns = helpColumns
+	}
+	return &helpText{columns: columns}
+}
+
+// entry writes a text beside its head. Where there is little room it stands below.
+func (h *helpText) entry(head, text string) {
+	const least = 24
+	indent := screen.Width(head)
+	if h.columns-indent < least {
+		indent = min(gapColumns+gapColumns, indent)
+		h.WriteString(strings.TrimRight(head, " ") + "\n")
+		head = strings.Repeat(" ", indent)
+	}
+	for _, line := range screen.Wrap(text, max(least, h.columns-indent)) {
+		h.WriteString(strings.TrimRight(head+line, " ") + "\n")
+		head = strings.Repeat(" ", indent)
+	}
+}
+
+// paragraphs writes paragraphs, which an empty line divides; indented lines stay as they are.
+func (h *helpText) paragraphs(text string) {
+	running := ""
+	flush := func() {
+		if running != "" {
+			h.entry("", running)
+		}
+		running = ""
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if line != "" && line[0] != ' ' {
+			running += line + " "
+			continue
+		}
+		flush()
+		h.WriteString(line + "\n")
+	}
+	flush()
+}
 
 // showOverview lists all commands.
 func (t *Tree) showOverview(env *Env) error {
@@ -64,21 +117,23 @@ func (t *Tree) showOverview(env *Env) error {
 		}
 		return screen.WriteJSON(env.Out, map[string][]commandJSON{"commands": views})
 	}
-	var b strings.Builder
-	b.WriteString("drover speaks to a Drover manager: submit tasks, wait for them, see how it is doing, change what it may do.\n\n")
-	b.WriteString("  drover COMMAND [--json] [--socket PATH] ...\n" +
-		"  drover                                      a prompt, on a terminal; elsewhere commands from standard input\n" +
-		"  drover [--keep-going] -c 'COMMAND; ...'     several commands\n")
+	h := newHelp(env)
+	h.entry("", "drover speaks to a Drover manager: submit tasks, wait for them, see how it is doing, change what it may do.")
+	h.WriteString("\n")
+	h.entry("  drover COMMAND [--json] [--socket PATH] ...  ", "one command")
+	h.entry("  drover                                       ", "a prompt, on a terminal; elsewhere commands from standard input")
+	h.entry("  drover [--keep-going] -c 'COMMAND; ...'      ", "several commands")
 	for _, section := range sections() {
-		fmt.Fprintf(&b, "\n%s\n", section)
+		h.WriteString("\n" + string(section) + "\n")
 		for _, c := range t.commands {
 			if c.Section == section {
-				fmt.Fprintf(&b, "  %s  %s\n", screen.Pad(c.Name, len("completion"), false), c.Summary)
+				h.entry("  "+screen.Pad(c.Name, len("completion"), false)+"  ", c.Summary)
 			}
 		}
 	}
-	b.WriteString("\ndrover help COMMAND says more about one.\n\n" + epilogue)
-	_, err := env.Out.Write([]byte(b.String()))
+	h.WriteString("\ndrover help COMMAND says more about one.\n\n")
+	h.paragraphs(epilogue)
+	_, err := env.Out.Write([]byte(h.String()))
 	return err
 }
 
@@ -87,27 +142,31 @@ func showHelp(env *Env, c *Command) error {
 	if env.JSON {
 		return screen.WriteJSON(env.Out, commandView(c))
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "drover %s\n\n%s.\n", c.Usage(), upperFirst(c.Summary))
+	h := newHelp(env)
+	h.entry("drover "+c.Name+" ", strings.TrimPrefix(c.Usage(), c.Name))
+	h.WriteString("\n")
+	h.entry("", upperFirst(c.Summary)+".")
 	if c.Help != "" {
-		fmt.Fprintf(&b, "\n%s\n", c.Help)
+		h.WriteString("\n")
+		h.paragraphs(c.Help)
 	}
-	b.WriteString("\nFlags\n")
+	h.WriteString("\nFlags\n")
 	flags := slices.Concat(c.Flags, commonFlags())
 	widest := 0
 	for _, f := range flags {
 		widest = max(widest, len(f.both()))
 	}
 	for _, f := range flags {
-		fmt.Fprintf(&b, "  %s  %s\n", screen.Pad(f.both(), widest, false), f.Help)
+		h.entry("  "+screen.Pad(f.both(), widest, false)+"  ", f.Help)
 	}
 	if len(c.Examples) > 0 {
-		b.WriteString("\nExamples\n")
+		h.WriteString("\nExamples\n")
 		for _, e := range c.Examples {
-			fmt.Fprintf(&b, "  %s\n      %s\n", e.Line, e.Does)
+			h.WriteString("  " + e.Line + "\n") // whole, to be copied
+			h.entry("      ", e.Does)
 		}
 	}
-	_, err := env.Out.Write([]byte(b.String()))
+	_, err := env.Out.Write([]byte(h.String()))
 	return err
 }
 

@@ -22,8 +22,7 @@ func tellJoined(ctx context.Context, env *Env, s client.Submitted, args *Args) e
 	if args.Has("wait") {
 		this = "this waits for it"
 	}
-	_, err := fmt.Fprintf(env.Err, "%s; %s. --again makes a task of its own.\n", text, this)
-	return err
+	return env.tell(fmt.Sprintf("%s; %s. --again makes a task of its own.", text, this))
 }
 
 // joinedText says where the task is that was joined, which was in a state then. t is what is known of it now; it may have

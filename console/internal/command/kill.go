@@ -35,7 +35,7 @@ func runKill(ctx context.Context, env *Env, args *Args) error {
 	if err != nil {
 		return err
 	}
-	if !args.Has("yes") && env.Confirm != nil && !env.JSON {
+	if !args.Has("yes") {
 		question, err := killQuestion(ctx, env, worker)
 		if err != nil {
 			return err
@@ -43,8 +43,6 @@ func runKill(ctx context.Context, env *Env, args *Args) error {
 		if err := env.confirm(ctx, args, question); err != nil {
 			return err
 		}
-	} else if err := env.confirm(ctx, args, fmt.Sprintf("Kill worker %d?", worker)); err != nil {
-		return err
 	}
 	answer, err := ask(ctx, "kill the worker", env.Control.Kill, &apiv1.KillRequest{Worker: worker})
 	if err != nil {

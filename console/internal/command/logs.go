@@ -19,8 +19,9 @@ func logsCommand() *Command {
 		Name:    "logs",
 		Args:    "WORKER",
 		Summary: "what a worker wrote",
-		Help: `The manager keeps the last part of what each running worker writes. With -f it goes on until the worker ends or Ctrl-C.
-With --json each line is an object on a line of its own.`,
+		Help: `The manager keeps the last part of what each running worker writes. With -f it goes on until the worker ends or
+Ctrl-C, and then the exit code is 0. Of a worker that has ended it may be kept for a while. With --json each line is an
+object on a line of its own.`,
 		Examples: []Example{
 			{`drover logs 17`, "all that is kept"},
 			{`drover logs 17 -f -n 20`, "the last 20 lines, and what comes"},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/drover-jobs/drover/console/internal/screen"
@@ -40,6 +42,7 @@ func runPluginTest(ctx context.Context, env *Env, args *Args, words []string) er
 	answer := checksJSON{Command: command, Checks: []checkJSON{}}
 	var writing error
 	conform.Run(ctx, subject, func(r conform.Result) {
+		r = adviseExec(args, words, r)
 		answer.Checks = append(answer.Checks, checkJSON{Result: r, TookMS: r.Took.Milliseconds()})
 		switch r.State {
 		case conform.Pass:
@@ -70,6 +73,20 @@ func runPluginTest(ctx context.Context, env *Env, args *Args, words []string) er
 		return told(Failed)
 	}
 	return nil
+}
+
+// adviseExec adds to the failure of a script, which was started as a worker and is none, what would make one of it.
+func adviseExec(args *Args, words []string, r conform.Result) conform.Result {
+	script := slices.Contains([]string{"python", "python3", "php", "node", "sh", "bash", "ruby", "perl", "deno", "bun"}, filepath.Base(words[0]))
+	switch filepath.Ext(words[0]) {
+	case ".py", ".php", ".mjs", ".js", ".sh", ".rb", ".pl":
+		script = true
+	}
+	if script && r.State == conform.Fail && r.Check == "handshake" && !args.Has("exec") {
+		r.Advice = fmt.Sprintf("add --exec, if this is a script that the plugin exec is to run: drover plugin test --exec [--schema FILE] %s; else: %s",
+			strings.Join(words, " "), r.Advice)
+	}
+	return r
 }
 
 // testedCommand is the command that is started, by way of exec when that is asked for.

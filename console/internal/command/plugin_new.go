@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/drover-jobs/drover/console/internal/scaffold"
@@ -30,7 +31,15 @@ func runPluginNew(env *Env, args *Args, words []string) error {
 		plan.Lang = "go"
 	}
 	if err := plan.Check(); err != nil {
-		return usageError("%v%s", err, didYouMean(plan.Lang, scaffold.Langs()))
+		hint := didYouMean(plan.Lang, scaffold.Langs()) // nothing for one that is there
+		if slices.Contains(scaffold.Langs(), plan.Lang) {
+			hint = ""
+			plan.Name = lowerName(plan.Name)
+			if plan.Check() == nil {
+				hint = fmt.Sprintf(", did you mean %q?", plan.Name)
+			}
+		}
+		return usageError("%v%s", err, hint)
 	}
 	if plan.Lang == "go" && plan.SDK == "" {
 		here, err := os.Getwd()
@@ -67,4 +76,9 @@ func runPluginNew(env *Env, args *Args, words []string) error {
 	}
 	_, err = env.Out.Write([]byte(b.String()))
 	return err
+}
+
+// lowerName is a text made into a worker's name: small letters, with a dash for each space.
+func lowerName(text string) string {
+	return strings.ReplaceAll(strings.ToLower(strings.TrimSpace(text)), " ", "-")
 }

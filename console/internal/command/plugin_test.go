@@ -18,7 +18,7 @@ func TestPluginUsage(t *testing.T) {
 		"plugin nwe x":                        "new",
 		"plugin new":                          "needs one name",
 		"plugin new a b":                      "needs one name",
-		"plugin new A":                        "is not a name",
+		"plugin new A":                        `did you mean "a"?`,
 		"plugin new a --lang pyton":           "python",
 		"plugin new a --slow {}":              "takes no --slow",
 		"plugin test":                         "needs a command",
@@ -38,6 +38,18 @@ func TestPluginUsage(t *testing.T) {
 				t.Errorf("exit %d, %q, %q; want %q", code, out, errs, want)
 			}
 		})
+	}
+}
+
+// A name that is none is answered with one that is, and not with a language.
+func TestPluginName(t *testing.T) {
+	t.Parallel()
+	code, _, errs := newConsole().run(t.Context(), "plugin", "new", "Bad Name")
+	if code != command.Usage || !strings.Contains(errs, `did you mean "bad-name"?`) || strings.Contains(errs, `"go"`) {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+	if _, _, errs := newConsole().run(t.Context(), "plugin", "new", "../x"); strings.Contains(errs, "did you mean") {
+		t.Errorf("got %q", errs)
 	}
 }
 
@@ -84,6 +96,9 @@ func TestPluginTestFails(t *testing.T) {
 	}
 	if code != command.Failed || report.Failed != 1 || report.Passed != 0 || report.NotTested != len(report.Checks)-1 || len(report.Command) != 3 {
 		t.Errorf("exit %d, %+v", code, report)
+	}
+	if first := report.Checks[0]; !strings.Contains(first.Advice, "drover plugin test --exec [--schema FILE] sh -c exit 3") {
+		t.Errorf("no way to test a script in %q", first.Advice)
 	}
 	if first := report.Checks[0]; first.Check != "handshake" || first.State != "fail" || !strings.Contains(first.Seen, "exit code 3") || first.Advice == "" {
 		t.Errorf("got %+v", first)

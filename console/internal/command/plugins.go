@@ -14,7 +14,9 @@ func pluginsCommand() *Command {
 		Section: SectionLook,
 		Name:    "plugins",
 		Summary: "the worker programs that the manager knows",
-		Help:    "With --json it also has the JSON Schema of each plugin's payload.",
+		Help: `STATE is "ok", "not usable" (the program does not start or does not describe itself, as the line below says) or
+"refused" (a newer program on disk is not used, and the old one goes on). --json also has the JSON Schema of each plugin's
+payload.`,
 		Examples: []Example{
 			{`drover plugins`, "their versions, commands and what is wrong with them"},
 		},
@@ -33,21 +35,30 @@ func runPlugins(ctx context.Context, env *Env, _ *Args) error {
 	return pluginTable(s.GetPlugins()).Write(env.Out, env.style())
 }
 
+// refusedText says that a newer program is not used.
+func refusedText(why string) string {
+	return "a newer program on disk is refused, the old one goes on: " + why
+}
+
 func pluginTable(plugins []*apiv1.Plugin) *screen.Table {
 	t := &screen.Table{Columns: []screen.Column{
-		{Title: "PLUGIN"}, {Title: "VERSION"}, {Title: "STATE", Flexible: true}, {Title: "COMMAND", Flexible: true, Spare: 1},
+		{Title: "PLUGIN"}, {Title: "VERSION"}, {Title: "STATE"}, {Title: "COMMAND", Flexible: true, Spare: 1},
 		{Title: "WHAT IT DOES", Flexible: true, Spare: 2},
 	}}
 	for _, p := range plugins {
 		state := screen.Cell{Text: "ok", Paint: screen.Good}
-		if p.GetError() != "" {
-			state = screen.Cell{Text: p.GetError(), Paint: screen.Bad}
-		}
-		if p.GetError() == "" && p.GetRefused() != "" {
-			state = screen.Cell{Text: "ok, a newer program is refused: " + p.GetRefused(), Paint: screen.Warn}
+		switch {
+		case p.GetError() != "":
+			state = screen.Cell{Text: "not usable", Paint: screen.Bad}
+		case p.GetRefused() != "":
+			state = screen.Cell{Text: "refused", Paint: screen.Warn}
 		}
 		t.Add(screen.Text(p.GetName()), screen.Text(p.GetVersion()), state,
 			screen.Text(strings.Join(p.GetCommand(), " ")), screen.Text(p.GetDescription()))
+		t.Note(p.GetError(), screen.Bad)
+		if why := p.GetRefused(); why != "" && why != p.GetError() {
+			t.Note(refusedText(why), screen.Warn)
+		}
 	}
 	return t
 }

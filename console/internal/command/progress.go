@@ -12,8 +12,8 @@ import (
 
 const (
 	barColumns = 22
-	tellEvery  = 2 * time.Second // progress in lines, for each task
-	lookAtMost = 16              // tasks whose past is asked for
+	tellEvery  = time.Second // progress in lines, for each task at most
+	lookAtMost = 16          // tasks whose past is asked for
 )
 
 // tellEvent shows what happens before the end: on the redrawn line where there is one, as lines elsewhere. A run that went
@@ -34,12 +34,30 @@ func (f *follower) tellEvent(e *task.Event) error {
 	if f.line.To != nil && !wrong {
 		return nil // draw shows it
 	}
+	delete(f.unsaid, e.ID) // it is older
 	now := f.env.Now()
 	if e.Progress != nil && now.Sub(f.said[e.ID]) < tellEvery {
+		f.unsaid[e.ID] = e
 		return nil
 	}
-	f.said[e.ID] = now
+	if e.Progress != nil {
+		f.said[e.ID] = now
+	}
 	return f.say(e.ID, w)
+}
+
+// tellUnsaid says the progress that came too soon behind a line, once it has waited long enough.
+func (f *follower) tellUnsaid() error {
+	for _, id := range f.ids {
+		e, waits := f.unsaid[id]
+		if !waits || !f.open[id] || f.env.Now().Sub(f.said[id]) < tellEvery {
+			continue
+		}
+		if err := f.tellEvent(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // say writes a line about a task. Where the redrawn line names the only task, the line does not.

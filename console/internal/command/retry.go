@@ -14,15 +14,19 @@ func retryCommand() *Command {
 		Name:    "retry",
 		Args:    "[ID...]",
 		Summary: "put dead letters back into their queue, and run failed tasks now",
-		Help: `A dead letter begins anew, with its counters at nothing. A task that failed and waits for its next run is due at once.
-Where a task was refused the reason is printed and the exit code is 1.`,
+		Help: `A dead letter begins anew, with its counters at nothing. A task that failed and waits for its next run is due at
+once. A dead letter whose deadline has passed has none from then on. Where a task was refused the reason is printed and the
+exit code is 1.
+
+With --json it prints one object: "changed" is how many were put back, "tasks" what became of each that was named; with
+--dead only of those that were refused, so that it is usually empty.`,
 		Examples: []Example{
 			{`drover retry feed-pull:mzxw6ytboi`, "try one task again"},
 			{`drover retry --dead feed-pull --reason unreachable`, "all that died because a server did not answer"},
 		},
 		Flags:    selectionFlags("retry"),
 		Max:      -1,
-		Complete: completeTask(task.Dead, task.Quarantined, task.Failed),
+		Complete: completeTask(task.Dead, task.Failed),
 		Run:      runRetry,
 	}
 }

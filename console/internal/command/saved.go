@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
-
-	"github.com/drover-jobs/drover/console/internal/screen"
 )
 
 // What a restart of the manager would bring back, because it was saved and has been changed or taken back since.
@@ -18,11 +16,16 @@ type broughtBackJSON struct {
 	Value string `json:"value"`
 }
 
+// comesBack reports whether a restart gives a setting another value than it has now.
+func comesBack(s *apiv1.Setting) bool {
+	return s.GetSavedValue() != "" && s.GetSavedValue() != s.GetValue()
+}
+
 // broughtBack are the settings that have another value than the one that is saved.
 func broughtBack(settings []*apiv1.Setting) []broughtBackJSON {
 	var back []broughtBackJSON
 	for _, s := range settings {
-		if s.GetSavedValue() != "" && s.GetSavedValue() != s.GetValue() {
+		if comesBack(s) {
 			back = append(back, broughtBackJSON{Queue: s.GetQueue(), Name: s.GetName(), Value: s.GetSavedValue()})
 		}
 	}
@@ -40,7 +43,7 @@ func broughtBackOf(ctx context.Context, env *Env, effects []effectJSON) []brough
 func warnOfSaved(env *Env, back []broughtBackJSON) error {
 	for _, b := range back {
 		text := fmt.Sprintf("A restart of the manager brings %s=%s back, which is saved: save again to keep what holds now.", fullName(b.Queue, b.Name), b.Value)
-		if _, err := fmt.Fprintln(env.Err, screen.Clean(text)); err != nil {
+		if err := env.tell(text); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,10 @@ import (
 type manager struct {
 	apiv1connect.UnimplementedControlServiceHandler
 	saved string // value of feed-pull.max_workers
+	slots string // saved value of feed-pull.slots
+	blind bool   // it does not examine itself
+
+	limits []string // of feed-pull, before the others
 
 	mu     sync.Mutex
 	asked  []any                  // requests that change something
@@ -99,9 +104,14 @@ func (m *manager) Managers(context.Context, *apiv1.ManagersRequest) (*apiv1.Mana
 }
 
 func (m *manager) Examine(context.Context, *apiv1.ExamineRequest) (*apiv1.ExamineResponse, error) {
+	if m.blind {
+		return nil, connect.NewError(connect.CodeUnimplemented, errString("?"))
+	}
 	return &apiv1.ExamineResponse{Findings: []*apiv1.Finding{
 		{Check: "Redis eviction", Verdict: "bad", Found: "maxmemory-policy is allkeys-lru", Advice: "set maxmemory-policy noeviction"},
 		{Check: "clocks", Verdict: "ok", Found: "they agree"},
+		{Check: "locks", Verdict: "ok", Found: "memcached at 127.0.0.1:11211 answers"},
+		{Check: "disk", Verdict: "ok", Found: "9.0 GiB free for the state directory in /var"},
 	}}, m.err
 }
 
@@ -116,7 +126,7 @@ func (m *manager) Explain(_ context.Context, r *apiv1.ExplainRequest) (*apiv1.Ex
 			{AtMs: at(3 * time.Second), Start: 2, Reason: "12 tasks wait", Ready: 2, Waiting: 12, Running: 8, Capacity: 8},
 			{AtMs: at(time.Hour), Stop: 1, Reason: "idle\x1b[2J", Ready: 3},
 		},
-		Limits: []string{"workers: max_workers is 4 and all are busy", "rate: 10/s"},
+		Limits: append(slices.Clone(m.limits), "workers: max_workers is 4 and all are busy", "rate: 10/s"),
 	}, m.err
 }
 
@@ -224,7 +234,7 @@ func (m *manager) Settings(_ context.Context, r *apiv1.SettingsRequest) (*apiv1.
 		{Name: "max_memory", Value: "off", Source: "default", FileValue: "off", Allowed: "a size from 16MiB to 16TiB, or off (no limit)", Meaning: "Memory of all workers.", Takes: "now"},
 		{Queue: "feed-pull", Name: "max_workers", Value: "8", Source: "live", FileValue: "4", Allowed: "a whole number from 1 to 1024", Meaning: "The most workers.", Takes: "now", SavedValue: m.saved},
 		{Queue: "feed-pull", Name: "priority", Value: "user", Source: "saved", FileValue: "system", Allowed: "one of user, system", Meaning: "Who waits.", Takes: "next-task"},
-		{Queue: "feed-pull", Name: "slots", Value: "4", Source: "file", FileValue: "4", Allowed: "a whole number from 1 to 1024", Meaning: "Tasks at once.", Takes: "next-worker"},
+		{Queue: "feed-pull", Name: "slots", Value: "4", Source: "file", FileValue: "4", Allowed: "a whole number from 1 to 1024", Meaning: "Tasks at once.", Takes: "next-worker", SavedValue: m.slots},
 	}
 	answer := &apiv1.SettingsResponse{Version: 7, UndoSteps: 2}
 	for _, s := range all {

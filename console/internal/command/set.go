@@ -147,7 +147,7 @@ func showEffects(env *Env, view changedJSON, note string) error {
 		}
 	}
 	if note != "" {
-		if _, err := fmt.Fprintln(env.Err, note); err != nil {
+		if err := env.tell(note); err != nil {
 			return err
 		}
 	}

@@ -124,8 +124,8 @@ func settingFields(s *apiv1.Setting) *screen.Fields {
 	if s.GetFileValue() != s.GetValue() {
 		f.Add("In the file", s.GetFileValue())
 	}
-	if s.GetSavedValue() != "" && s.GetSavedValue() != s.GetValue() {
-		f.Add("Saved", s.GetSavedValue())
+	if comesBack(s) {
+		f.AddPainted("Saved", s.GetSavedValue()+", which a restart brings back", screen.Warn)
 	}
 	f.Add("Allowed", s.GetAllowed())
 	f.Add("Takes effect", strings.ReplaceAll(s.GetTakes(), "-", " "))
@@ -135,7 +135,7 @@ func settingFields(s *apiv1.Setting) *screen.Fields {
 
 func settingTable(settings []*apiv1.Setting, full bool) *screen.Table {
 	t := &screen.Table{Columns: []screen.Column{
-		{Title: "SETTING"}, {Title: "VALUE", Flexible: true}, {Title: "FROM"}, {Title: "IN THE FILE", Spare: 1}, {Title: "ALLOWED", Flexible: true, Spare: 2},
+		{Title: "SETTING"}, {Title: "VALUE", Flexible: true}, {Title: "FROM", Flexible: true}, {Title: "IN THE FILE", Spare: 1}, {Title: "ALLOWED", Flexible: true, Spare: 2},
 	}}
 	for _, s := range settings {
 		name := s.GetName()
@@ -146,7 +146,7 @@ func settingTable(settings []*apiv1.Setting, full bool) *screen.Table {
 		if s.GetFileValue() != s.GetValue() {
 			file = s.GetFileValue()
 		}
-		t.Add(screen.Text(name), screen.Cell{Text: s.GetValue(), Paint: sourcePaint(s.GetSource())}, screen.Text(s.GetSource()), screen.Text(file), screen.Text(s.GetAllowed()))
+		t.Add(screen.Text(name), screen.Cell{Text: s.GetValue(), Paint: sourcePaint(s.GetSource())}, fromCell(s), screen.Text(file), screen.Text(s.GetAllowed()))
 	}
 	return t
 }

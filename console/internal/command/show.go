@@ -42,7 +42,7 @@ func showTask(env *Env, t *task.Task) error {
 	if t.Fault != nil {
 		f.AddPainted("Error", t.Fault.Error(), screen.Bad)
 		if t.Fault.Detail != "" {
-			f.AddLines("Detail", screen.CleanLines(t.Fault.Detail))
+			f.AddLines("Detail", boundedDetail(t.Fault.Detail))
 		}
 	}
 	f.AddLines("History", historyLines(t.History))
@@ -56,6 +56,10 @@ func showTask(env *Env, t *task.Task) error {
 func historyLines(history []task.Attempt) []string {
 	lines := make([]string, len(history))
 	for i, a := range history {
+		if lossOnly(a) {
+			lines[i] = "lost: " + lossText
+			continue
+		}
 		text := fmt.Sprintf("%s: %s after %s", runName(a.Number), a.End, screen.Duration(a.Run))
 		if a.Fault != fault.None {
 			text += ", " + (&fault.Fault{Kind: a.Fault, Message: a.Message}).Error()

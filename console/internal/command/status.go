@@ -74,6 +74,9 @@ func managerFields(env *Env, s *apiv1.StatusResponse) *screen.Fields {
 		if p.GetError() != "" {
 			f.AddPainted("Plugin", fmt.Sprintf("%s: %s", p.GetName(), p.GetError()), screen.Bad)
 		}
+		if why := p.GetRefused(); why != "" && why != p.GetError() {
+			f.AddPainted("Plugin", fmt.Sprintf("%s: %s", p.GetName(), refusedText(why)), screen.Warn)
+		}
 	}
 	return &f
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,11 @@ func storyOf(t *task.Task, p place, now time.Time) []storyPoint {
 	story := []storyPoint{{At: stamp(t.Submitted), What: "submitted", Text: "submitted to " + t.ID.Queue}}
 	last := 0
 	for _, a := range t.History {
+		if lossOnly(a) {
+			last++ // it counts as a run
+			story = append(story, lossPoint(a))
+			continue
+		}
 		if forgotten := a.Number - last - 1; forgotten > 0 {
 			story = append(story, storyPoint{What: "run", Text: notKept(last+1, a.Number-1), paint: screen.Faint})
 		}
@@ -34,8 +40,57 @@ func storyOf(t *task.Task, p place, now time.Time) []storyPoint {
 	if forgotten := t.Attempts - last; forgotten > 1 {
 		story = append(story, storyPoint{What: "run", Text: notKept(last+1, t.Attempts-1), paint: screen.Faint})
 	}
-	return append(story, endPoint(t, p, now, last))
+	end := endPoint(t, p, now, last)
+	if t.Fault != nil && t.State != task.Completed {
+		end.More = append(end.More, detailLines(t)...)
+	}
+	return append(story, end)
 }
+
+// lossOnly reports whether all that is known of a run is that its manager died: who knew whether it had begun is dead.
+func lossOnly(a task.Attempt) bool { return a.End == task.EndLost && a.Number == 0 && a.Worker == 0 }
+
+const lossText = "its manager died; whether it had begun is not known"
+
+func lossPoint(a task.Attempt) storyPoint {
+	return storyPoint{At: stamp(a.Started), What: "run", Text: lossText + "; back in the queue, and it costs the task nothing", paint: screen.Warn}
+}
+
+// Of a detail, which may be a long stack, a person sees the first lines and the last.
+const firstDetail, lastDetail = 20, 10
+
+// boundedDetail are the lines of a fault's detail, cleaned.
+func boundedDetail(detail string) []string {
+	lines := screen.CleanLines(detail)
+	left := len(lines) - firstDetail - lastDetail
+	if left <= 1 {
+		return lines
+	}
+	cut := fmt.Sprintf("(%d lines are left out; task ID --json has all)", left)
+	return slices.Concat(lines[:firstDetail], []string{cut}, lines[len(lines)-lastDetail:])
+}
+
+// detailLines are what the worker gave for the last failure, unless the last run has told it.
+func detailLines(t *task.Task) []string {
+	if t.Fault.Detail == "" {
+		return nil
+	}
+	lines := boundedDetail(t.Fault.Detail)
+	if n := len(t.History); n > 0 {
+		told := screen.CleanLines(strings.Join(t.History[n-1].Tail, "\n"))
+		if slices.Equal(told, lines) {
+			return nil
+		}
+	}
+	more := []string{"the details of its last failure:"}
+	for _, line := range lines {
+		more = append(more, detailMark+line)
+	}
+	return more
+}
+
+// detailMark stands before lines of a worker.
+const detailMark = "| "
 
 func stamp(at time.Time) *time.Time {
 	if at.IsZero() {
@@ -69,7 +124,7 @@ func attemptPoint(a task.Attempt) storyPoint {
 	if len(a.Tail) > 0 {
 		point.More = append(point.More, "the last lines of its worker:")
 		for _, line := range a.Tail {
-			point.More = append(point.More, "| "+strings.TrimRight(line, "\r\n"))
+			point.More = append(point.More, detailMark+strings.TrimRight(line, "\r\n"))
 		}
 	}
 	switch a.End {
@@ -145,7 +200,7 @@ func endPoint(t *task.Task, p place, now time.Time, last int) storyPoint {
 	case t.State == task.Failed:
 		return storyPoint{What: "waiting", Text: strings.TrimSpace("it will be tried again " + due(t.RunAt, now))}
 	case t.State == task.Held:
-		return storyPoint{What: "waiting", Text: "a manager has taken it, and it waits for a free worker"}
+		return storyPoint{What: "waiting", Text: "a manager has taken it, and it waits for " + p.waitsFor()}
 	case t.RunAt.After(now):
 		return storyPoint{What: "waiting", Text: "it waits in the queue until it is due, " + due(t.RunAt, now)}
 	default:

@@ -29,6 +29,8 @@ a.b=1 sets b inside of a; \. is a dot in a name.
 Without --wait it prints the task's ID. The same work submitted while it waits or runs is one task: the second submit
 joins the first. --again makes a task of its own.
 
+--keep 0 keeps no record of the end: whoever waits already hears of it, and afterwards the task is unknown.
+
 With --wait it waits until the task has ended, at most as long as it says, and prints the end. When the time runs out, or
 after Ctrl-C, the task goes on; its ID is printed. With --json that is the task's object as it is then, error of the last
 failed run included, with "wait":{"kind":"wait_timeout" or "interrupted","message":...} in it.`,
@@ -42,13 +44,13 @@ failed run included, with "wait":{"kind":"wait_timeout" or "interrupted","messag
 			{Name: "wait", Value: "TIME", Optional: true, Help: "wait for the end, at most TIME such as 5s; without TIME, as long as it takes"},
 			{Name: "in", Value: "TIME", Help: "do not run it before TIME has passed; whole seconds, rounded up"},
 			{Name: "within", Value: "TIME", Help: "let it expire when it has not begun by then, and stop a run then"},
-			{Name: "keep", Value: "TIME", Help: "keep the record of its end for TIME, instead of what the queue's retention says"},
+			{Name: "keep", Value: "TIME", Help: "keep the record of its end for TIME, instead of what the queue's retention says; 0 keeps none"},
 			{Name: "urgent", Help: "put it at the head of its queue"},
 			{Name: "again", Help: "run it even if the same work is waiting or running"},
 		},
 		Min: 1, Max: -1,
 		Files:    true,
-		Complete: completeQueue,
+		Complete: completeSubmit,
 		Run:      runSubmit,
 	}
 }
@@ -85,7 +87,7 @@ func runSubmit(ctx context.Context, env *Env, args *Args) error {
 func submitOptions(env *Env, args *Args) ([]client.Option, error) {
 	options := []client.Option{client.Unique(!args.Has("again"))}
 	for flag, option := range map[string]func(time.Duration) client.Option{
-		"in": client.Delay, "keep": client.Retention,
+		"in":     client.Delay,
 		"within": func(d time.Duration) client.Option { return client.Deadline(env.Now().Add(d)) },
 	} {
 		d, err := args.Duration(flag)
@@ -95,6 +97,13 @@ func submitOptions(env *Env, args *Args) ([]client.Option, error) {
 		if d > 0 {
 			options = append(options, option(d))
 		}
+	}
+	keep, given, err := args.Keep("keep")
+	if err != nil {
+		return nil, err
+	}
+	if given {
+		options = append(options, client.Retention(keep))
 	}
 	if args.Has("urgent") {
 		options = append(options, client.Urgent())

@@ -106,6 +106,24 @@ func TestSubmitLimits(t *testing.T) {
 	}
 }
 
+// A record is kept for no time when that is said, and for as long as the queue says when nothing is.
+func TestKeepNothing(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{"--keep 0": "0s", "--keep=0s": "0s", "--keep 2m": "2m0s", "": "none", "--keep -1s": "refused", "--keep 5": "refused", "--in 0": "refused"} {
+		c := newConsole()
+		got := "refused"
+		if code, _, _ := c.run(t.Context(), strings.Fields("submit feed-pull "+line)...); code == command.Done {
+			got = "none"
+			if kept := c.tasks.options.Retention; kept != nil {
+				got = kept.String()
+			}
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", line, got, want)
+		}
+	}
+}
+
 // A submit that joins says so beside the ID, and in JSON.
 func TestSubmitJoins(t *testing.T) {
 	t.Parallel()

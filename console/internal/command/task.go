@@ -18,7 +18,7 @@ func taskCommand() *Command {
 			{`drover task feed-pull:mzxw6ytboi`, "its state, its runs, its result or its error"},
 		},
 		Min: 1, Max: 1,
-		Complete: completeTask(task.Running, task.Dead, task.Quarantined, task.Failed),
+		Complete: completeTask(task.Running, task.Dead, task.Failed),
 		Run:      runTask,
 	}
 }

@@ -26,9 +26,10 @@ func tasksCommand() *Command {
 		Name:    "tasks",
 		Args:    "QUEUE",
 		Summary: "the tasks of a queue that wait, run, failed or are dead",
-		Help: `Without --state it lists running, waiting, failed and dead tasks, each up to the limit: the next to run or the latest to
-end first. "failed" will be tried again, "dead" and "quarantined" will not. Completed tasks are not listed; task shows one.
-With --json each task is an object on a line of its own.`,
+		Help: `Without --state it lists running, waiting, failed and dead tasks, each up to the limit: the next to run or the
+latest to end first. "failed" will be tried again. The dead letters, which --state dead lists all, are not: "dead" (failed
+too often, or for good), "quarantined" (killed its worker too often) and "expired" (did not begin in time). Completed tasks
+are not listed; task shows one. With --json each task is an object on a line of its own.`,
 		Examples: []Example{
 			{`drover tasks feed-pull`, "what lies in the queue"},
 			{`drover tasks feed-pull --state dead --limit 100`, "the dead letters"},
@@ -91,9 +92,9 @@ func statesToList(args *Args, kind taskv1.FaultKind) ([]task.State, error) {
 	name := args.Text("state")
 	if name == "" {
 		if kind != taskv1.FaultKind_FAULT_KIND_UNSPECIFIED {
-			return []task.State{task.Dead, task.Quarantined}, nil
+			return []task.State{task.Dead}, nil
 		}
-		return []task.State{task.Running, task.Waiting, task.Failed, task.Dead, task.Quarantined}, nil
+		return []task.State{task.Running, task.Waiting, task.Failed, task.Dead}, nil // dead letters of every kind are among the dead
 	}
 	for _, s := range listable() {
 		if s.String() == name {
@@ -169,8 +170,7 @@ func showListings(env *Env, queue string, lists []listing) error {
 	if err := table.Write(env.Out, env.style()); err != nil || len(more) == 0 {
 		return err
 	}
-	_, err := fmt.Fprintf(env.Err, "There are %s: --limit N shows more.\n", strings.Join(more, ", "))
-	return err
+	return env.tell(fmt.Sprintf("There are %s: --limit N shows more.", strings.Join(more, ", ")))
 }
 
 // whenText is the moment that matters in a task's state.

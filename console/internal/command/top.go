@@ -17,7 +17,7 @@ func topCommand() *Command {
 		Name:    "top",
 		Summary: "queues and workers, live on the whole screen",
 		Help: `Arrows or j and k select, Tab goes to the workers, s sorts, p pauses or resumes the queue, r restarts, K kills the worker after
-asking, h helps, q leaves. It needs a terminal; programs use status --json.`,
+asking, h helps, q or Ctrl-C leaves: the exit code is 0. It needs a terminal; programs use status --json.`,
 		Examples: []Example{{`drover top`, "watch it work"}},
 		Run:      runTop,
 	}

@@ -21,8 +21,9 @@ func watchCommand() *Command {
 		Name:    "watch",
 		Args:    "[QUEUE | ID]",
 		Summary: "what happens, as it happens",
-		Help: `A line for each event, until Ctrl-C. When the manager goes away it says so, waits for it and goes on. A terminal that is too
-slow misses events and is told how many. With --json each event is an object on a line of its own.`,
+		Help: `A line for each event, until Ctrl-C, which is how one leaves it: the exit code is 0. When the manager goes away it
+says so, waits for it and goes on. A terminal that is too slow misses events and is told how many. With --json each event is
+an object on a line of its own.`,
 		Examples: []Example{
 			{`drover watch`, "everything"},
 			{`drover watch feed-pull --kind workers`, "the starts and ends of a queue's workers"},

@@ -18,12 +18,12 @@ func whyCommand() *Command {
 		Name:    "why",
 		Args:    "ID",
 		Summary: "the story of a task: what happened to it, and what it waits for",
-		Help: `It tells when the task was submitted, where each run went that did not end well (worker, process, memory, signal, last lines),
-and where it is now. Of a task that waits it says what its queue is limited by, and who has its lock. A task keeps its last 8
-such runs.`,
+		Help: `It tells when the task was submitted, where each run went that did not end well (worker, process, memory, signal,
+last lines), and where it is now, with the stack or the last lines that the worker gave for its last failure. Of a task that
+waits it says what its queue is limited by, and who has its lock. A task keeps its last 8 such runs.`,
 		Examples: []Example{{`drover why feed-pull:mzxw6ytboi`, "why it failed, or why it does not run yet"}},
 		Min:      1, Max: 1,
-		Complete: completeTask(task.Running, task.Dead, task.Quarantined, task.Failed),
+		Complete: completeTask(task.Running, task.Dead, task.Failed),
 		Run:      runWhy,
 	}
 }
@@ -60,6 +60,23 @@ func runWhy(ctx context.Context, env *Env, args *Args) error {
 type place struct {
 	worker  *apiv1.Worker // that runs it; nil when it is not known
 	because []string      // why it does not run yet
+	limit   string        // what is most in its way, as the manager calls it, such as "rate"; empty when that is not known
+}
+
+// waitsFor says what a task that a manager has taken waits for.
+func (p place) waitsFor() string {
+	switch p.limit {
+	case "lock":
+		return "a lock"
+	case "rate":
+		return "its turn: its queue may start no more tasks now"
+	case "circuit":
+		return "a worker, and none can be started"
+	case "budget":
+		return "a worker, for which there is no room now"
+	default:
+		return "a free worker"
+	}
 }
 
 // whereIs asks the manager. What it cannot or will not say is left out: the story is told without it.
@@ -93,11 +110,22 @@ func whereIs(ctx context.Context, env *Env, t *task.Task) place {
 		p.because = append(p.because, "it is not due yet")
 		return p
 	}
-	p.because = append(p.because, lockOf(ctx, env, t.ID.String())...)
+	locked := lockOf(ctx, env, t.ID.String())
+	p.because = append(p.because, locked...)
+	if len(locked) > 0 {
+		p.limit = "lock"
+	}
 	quick, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
 	if e, err := env.Control.Explain(quick, &apiv1.ExplainRequest{Queue: t.ID.Queue}); err == nil {
 		for _, limit := range e.GetLimits() {
+			kind, _, _ := strings.Cut(limit, ":")
+			if kind == "lock" && len(locked) == 0 && t.State == task.Held {
+				continue // that is about others
+			}
+			if p.limit == "" {
+				p.limit = kind
+			}
 			p.because = append(p.because, "its queue is limited by "+limit)
 		}
 	}
@@ -125,11 +153,12 @@ func tellStory(env *Env, t *task.Task, story []storyPoint, because []string) err
 	const stamp = "15:04:05.000"
 	style := env.style()
 	var b strings.Builder
+	const beside = len(stamp) + gapColumns
 	put := func(head, text string, paint screen.Paint) {
-		if style.Width > 0 {
-			text = screen.Cut(text, max(1, style.Width-len(stamp)-gapColumns))
+		for _, line := range storyLines(text, style.Width-beside) {
+			b.WriteString(strings.TrimRight(screen.Pad(head, beside, false)+style.Paint(paint, line), " ") + "\n")
+			head = ""
 		}
-		b.WriteString(strings.TrimRight(screen.Pad(head, len(stamp)+gapColumns, false)+style.Paint(paint, text), " ") + "\n")
 	}
 	fmt.Fprintf(&b, "%s: %s\n\n", screen.Clean(t.ID.String()), style.Paint(paintOf(t.State), t.State.String()))
 	day := ""
@@ -157,6 +186,25 @@ func tellStory(env *Env, t *task.Task, story []storyPoint, because []string) err
 	}
 	_, err := env.Out.Write([]byte(b.String()))
 	return err
+}
+
+// storyLines are a cleaned text on so many columns, any number when they are not above 0: wrapped with its indentation, but a line of a
+// worker is cut.
+func storyLines(text string, columns int) []string {
+	words := strings.TrimLeft(text, " ")
+	indent := text[:len(text)-len(words)]
+	switch room := columns - len(indent); {
+	case columns <= 0 || screen.Width(text) <= columns:
+		return []string{text}
+	case room < 1 || strings.HasPrefix(words, detailMark):
+		return []string{screen.Cut(text, columns)}
+	default:
+		lines := screen.Wrap(words, room)
+		for i := range lines {
+			lines[i] = indent + lines[i]
+		}
+		return lines
+	}
 }
 
 const gapColumns = 2

@@ -31,7 +31,7 @@ func (c *completer) Do(text []rune, cursor int) (additions [][]rune, length int)
 		return [][]rune{[]rune(addition)}, len([]rune(last))
 	}
 	if several {
-		c.prompt.show(offers, last)
+		c.prompt.show(offers, words)
 	}
 	return nil, 0
 }
@@ -57,14 +57,16 @@ func Addition(last string, offers []string) (addition string, several bool) {
 	return addition, len(offers) > 1
 }
 
-// show writes offers above the prompt.
-func (p *prompt) show(offers []string, last string) {
+// show writes offers for the last of the words above the prompt, unless it was these that were written there last.
+func (p *prompt) show(offers, words []string) {
 	_, rows := p.terminal.Size()
-	lines := Columns(offers, last, p.width(), max(1, rows/2))
+	text := strings.Join(Columns(offers, words[len(words)-1], p.width(), max(1, rows/2)), "\n") + "\n"
+	shown := strings.Join(words, " ") + "\n" + text
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.waiting && p.stands() {
-		_, _ = p.editor.Stdout().Write([]byte(strings.Join(lines, "\n") + "\n")) // as in begin
+	if p.waiting && p.offered != shown && p.stands() {
+		p.offered = shown
+		_, _ = p.editor.Stdout().Write([]byte(text)) // as in begin
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,6 +82,7 @@ type prompt struct {
 	mu      sync.Mutex
 	waiting bool     // the prompt stands there and a key is awaited: only then may others write
 	later   []string // news for when it stands there
+	offered string   // what stands above it as the ways to go on; empty for nothing
 	state   State
 	restore func() // the terminal's mode
 	resized func() // tells the editor
@@ -160,9 +162,10 @@ func (p *prompt) begin() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, text := range p.later {
-		_, _ = fmt.Fprintln(p.terminal, "* "+text) // a terminal that is gone ends the prompt soon
+		_, _ = fmt.Fprintln(p.terminal, p.news(text)) // a terminal that is gone ends the prompt soon
 	}
 	p.later = nil
+	p.offered = ""
 	p.editor.SetPrompt(p.state.Prompt(p.style()))
 	p.waiting = true
 }
@@ -195,8 +198,18 @@ func (p *prompt) above(texts ...string) {
 		return
 	}
 	for _, text := range texts {
-		_, _ = fmt.Fprintln(p.editor.Stdout(), "* "+text) // as in begin
+		_, _ = fmt.Fprintln(p.editor.Stdout(), p.news(text)) // as in begin
 	}
+	p.offered = ""
+}
+
+// news is a text as it is written above the prompt, wrapped between words.
+func (p *prompt) news(text string) string {
+	text = "* " + text
+	if width := p.width(); screen.Width(text) > width {
+		return strings.Join(screen.Wrap(text, width), "\n")
+	}
+	return text
 }
 
 // stands reports whether the editor has drawn the prompt; it does so at once after begin.

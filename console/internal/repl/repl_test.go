@@ -45,6 +45,7 @@ func TestPromptText(t *testing.T) {
 		"dead letters":  {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Queues[1].Dead = 2 }), nil, "dev!> "},
 		"warning":       {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Manager.Warnings = []string{"x"} }), nil, "dev!> "},
 		"plugin":        {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Plugins[0].Error = "no such file" }), nil, "dev!> "},
+		"refused":       {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Plugins[0].Refused = "it does not start" }), nil, "dev!> "},
 		"hostile, long": {repl.State{}, answer(func(s *apiv1.StatusResponse) { s.Manager.Name = "\x1b[2J" + strings.Repeat("日", 40) }), nil, `\x1b[2J` + strings.Repeat("日", 8) + "…> "},
 	} {
 		if got := repl.StateOf(c.before, c.answer, c.err).Prompt(screen.Style{}); got != c.want {

@@ -21,7 +21,7 @@ type State struct {
 	Broker  string            // why the broker does not answer; empty while it does
 	Open    map[string]string // queues whose circuit is open, and why
 	Dead    int64             // dead letters of all queues
-	Plugins int               // that are not sound
+	Plugins int               // that are not sound, or not the newest
 	Warned  bool              // the manager has a warning
 }
 
@@ -45,7 +45,7 @@ func StateOf(before State, s *apiv1.StatusResponse, err error) State {
 		now.Dead += max(0, q.GetDead())
 	}
 	for _, p := range s.GetPlugins() {
-		if p.GetError() != "" {
+		if p.GetError() != "" || p.GetRefused() != "" {
 			now.Plugins++
 		}
 	}

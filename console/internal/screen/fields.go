@@ -14,9 +14,10 @@ type field struct {
 	name  string
 	lines []string
 	paint Paint
+	whole bool // lines that are shown as they are, however long
 }
 
-// Add appends a value of one line, cleaned. An empty value is left out.
+// Add appends a value, cleaned, which is wrapped where it is too long for a line. An empty value is left out.
 func (f *Fields) Add(name, value string) { f.AddPainted(name, value, Plain) }
 
 // AddPainted is Add in the colour of a meaning.
@@ -29,7 +30,7 @@ func (f *Fields) AddPainted(name, value string, p Paint) {
 // AddLines appends a value of several lines that are clean already.
 func (f *Fields) AddLines(name string, lines []string) {
 	if len(lines) > 0 {
-		f.rows = append(f.rows, field{name: name, lines: lines})
+		f.rows = append(f.rows, field{name: name, lines: lines, whole: true})
 	}
 }
 
@@ -43,7 +44,11 @@ func (f *Fields) Write(w io.Writer, style Style) error {
 	for _, row := range f.rows {
 		b.WriteString(style.Paint(Faint, row.name))
 		b.WriteString(strings.Repeat(" ", widest-Width(row.name)+gap))
-		for i, line := range row.lines {
+		lines := row.lines
+		if !row.whole {
+			lines = style.wrap(lines[0], widest+gap)
+		}
+		for i, line := range lines {
 			if i > 0 {
 				b.WriteString(strings.Repeat(" ", widest+gap))
 			}

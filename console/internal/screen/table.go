@@ -27,6 +27,7 @@ type Cell struct {
 type Table struct {
 	Columns []Column
 	rows    [][]Cell
+	notes   map[int][]Cell // below a row, by its number
 }
 
 const (
@@ -43,6 +44,24 @@ func (t *Table) Add(cells ...Cell) {
 	t.rows = append(t.rows, row)
 }
 
+// Note appends a text that Write puts below the last row, wrapped. An empty one is left out.
+func (t *Table) Note(text string, p Paint) {
+	if text == "" || len(t.rows) == 0 {
+		return
+	}
+	if t.notes == nil {
+		t.notes = map[int][]Cell{}
+	}
+	last := len(t.rows) - 1
+	t.notes[last] = append(t.notes[last], Cell{Text: Clean(text), Paint: p})
+}
+
+// Fits reports whether all columns have room on so many, the flexible ones shortened.
+func (t *Table) Fits(columns int) bool {
+	shown, _ := t.fit(columns)
+	return len(shown) == len(t.Columns)
+}
+
 // Text is a cell without a meaning of its own.
 func Text(s string) Cell { return Cell{Text: s} }
 
@@ -52,9 +71,14 @@ func (t *Table) Write(w io.Writer, style Style) error {
 	shown, widths := t.fit(style.Width)
 	var b strings.Builder
 	t.writeRow(&b, t.titles(), shown, widths, style)
-	for _, row := range t.rows {
+	for i, row := range t.rows {
 		t.writeRow(&b, row, shown, widths, style)
 		t.writeRest(&b, row, shown, style)
+		for _, note := range t.notes[i] {
+			for _, line := range style.wrap(note.Text, gap) {
+				b.WriteString(strings.Repeat(" ", gap) + style.Paint(note.Paint, line) + "\n")
+			}
+		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

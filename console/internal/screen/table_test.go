@@ -2,6 +2,7 @@ package screen_test
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -15,6 +16,26 @@ func sample() *screen.Table {
 	t.Add(screen.Text("日本語のフィードの名前"), screen.Text("12"), screen.Text("a note of some length"), screen.Text("x"))
 	t.Add(screen.Cell{Text: "b\x1b", Paint: screen.Bad}, screen.Text("7"), screen.Text(""), screen.Text(""))
 	return t
+}
+
+// A note stands below its row and is wrapped; a value of fields is, beside its name.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	table := sample()
+	table.Note("", screen.Plain)
+	table.Note("why it is so, at some length and \x1b[2J clean", screen.Plain)
+	var fields screen.Fields
+	fields.Add("Reason", "a value that is far too long for a line")
+	fields.AddLines("Whole", []string{"a line that is shown as it is, however long"})
+	var out bytes.Buffer
+	if err := errors.Join(table.Write(&out, screen.Style{Width: 30}), fields.Write(&out, screen.Style{Width: 30})); err != nil {
+		t.Fatal(err)
+	}
+	const want = "  why it is so, at some length\n  and \\x1b[2J clean\n" +
+		"Reason  a value that is far\n        too long for a line\nWhole   a line that is shown as it is, however long\n"
+	if !strings.HasSuffix(out.String(), "7\n"+want) {
+		t.Errorf("got\n%s", out.String())
+	}
 }
 
 // A table is aligned by what its characters take on the screen, fits the terminal by shortening and then by leaving out, and

@@ -2,6 +2,18 @@ package screen
 
 import "strings"
 
+// leastText is the width below which a text beside or below something is not wrapped closer, in columns.
+const leastText = 20
+
+// wrap breaks a cleaned text that stands behind an indentation, where the width is known and too little for it.
+func (s Style) wrap(text string, indent int) []string {
+	room := max(leastText, s.Width-indent)
+	if s.Width <= 0 || Width(text) <= room {
+		return []string{text}
+	}
+	return Wrap(text, room)
+}
+
 // Wrap breaks a cleaned text into lines of at most columns, between words where it can. It returns at least one line.
 func Wrap(text string, columns int) []string {
 	columns = max(2, columns) // a wide character takes two

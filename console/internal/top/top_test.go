@@ -98,6 +98,34 @@ func TestView(t *testing.T) {
 	}
 }
 
+// However narrow the terminal is, what went wrong is there, as three numbers or as their sum, and so is the key that says more.
+func TestNothingBadIsLeftOut(t *testing.T) {
+	t.Parallel()
+	m := &top.Model{}
+	s := busy(0)
+	s.Queues[1].Failed, s.Queues[1].Killed, s.Queues[1].Dead, s.Queues[1].Held = 4000, 500, 61, 777
+	m.Heard(s, nil, start())
+	for columns := 36; columns < 140; columns++ {
+		lines := m.View(columns, 24, screen.Style{})
+		each := strings.Contains(lines[1], "FAILED") && strings.Contains(lines[1], "KILLED") && strings.Contains(lines[1], "DEAD")
+		if sum := strings.Contains(lines[1], "BAD") && strings.Contains(lines[2], "4561"); each == sum {
+			t.Errorf("on %d columns:\n%s", columns, strings.Join(lines[:3], "\n"))
+		}
+		if columns >= 60 && (!strings.Contains(lines[1], "HELD") || !strings.Contains(lines[2], "777")) {
+			t.Errorf("no HELD on %d columns:\n%s", columns, strings.Join(lines[:3], "\n"))
+		}
+		if !strings.HasPrefix(lines[23], "h help") {
+			t.Errorf("the footer on %d columns is %q", columns, lines[23])
+		}
+	}
+	m.Press("r")
+	s.Queues[0].Dead, s.Queues[0].Failed, s.Queues[0].Killed = -1, 1, 1
+	m.Heard(s, nil, start())
+	if got := strings.Join(m.View(60, 24, screen.Style{}), "\n"); !strings.Contains(got, " 2? ") {
+		t.Errorf("a number that is not known counts as one:\n%s", got)
+	}
+}
+
 // Rates are of the last seconds of one process; another process counts anew, and a count that is not known has no rate.
 func TestRates(t *testing.T) {
 	t.Parallel()

@@ -56,18 +56,34 @@ func (m *model) footer(columns int, style screen.Style) string {
 	case m.asked != nil:
 		return style.Paint(screen.Warn, screen.Cut(m.asked.question(), columns))
 	case m.message != "":
-		return style.Paint(screen.Warn, screen.Cut(screen.Clean(m.message), columns))
+		text := screen.Cut(screen.Clean(m.message), max(0, columns-len(gapText+helpKey)))
+		return style.Paint(screen.Warn, screen.Cut(text+gapText+helpKey, columns))
 	default:
-		return style.Paint(screen.Faint, screen.Cut("q quit  arrows select  Tab workers  s sort  p pause  r restart  K kill  h help", columns))
+		return style.Paint(screen.Faint, screen.Cut(keysText(columns), columns))
 	}
+}
+
+const helpKey, gapText = "h help", "  "
+
+// keysText are the keys for which there is room; the help, which has them all, comes first.
+func keysText(columns int) string {
+	text := helpKey
+	for _, key := range []string{"q quit", "arrows select", "Tab workers", "s sort", "p pause", "r restart", "K kill"} {
+		if len(text+gapText+key) > columns {
+			break
+		}
+		text += gapText + key
+	}
+	return text
 }
 
 func helpLines(columns int) []string {
 	lines := []string{
 		"", "q, Ctrl-C   leave", "up, k       select the one above", "down, j     select the one below", "Tab         go from the queues to the workers, and back",
 		"s           sort by another column", "p           pause the queue, or resume it", "r           restart the worker, or all of the queue, after their tasks",
-		"K           kill the worker, after asking", "Ctrl-Z      suspend    Ctrl-L  draw anew", "", "DONE/S is the mean of the last seconds. P50 and P99 are run times: half of",
-		"the latest runs, and 99 of 100, took no longer. Any key goes back.",
+		"K           kill the worker, after asking", "Ctrl-Z      suspend    Ctrl-L  draw anew", "",
+		"WAIT is in the queue, HELD taken and waiting for a worker, RUN running.", "DONE/S is the mean of the last seconds. P50 and P99 are run times: half of",
+		"the latest runs, and 99 of 100, took no longer. Where there is little room,", "BAD is the sum of FAILED, KILLED and DEAD. Any key goes back.",
 	}
 	for i := range lines {
 		lines[i] = screen.Cut(lines[i], columns)
@@ -92,24 +108,8 @@ func (m *model) tables(rows int, style screen.Style) []string {
 }
 
 func (m *model) queueLines(queues []*apiv1.Queue, rows int, style screen.Style) []string {
-	t := &screen.Table{Columns: []screen.Column{
-		{Title: " "}, {Title: "QUEUE", Flexible: true}, {Title: "STATE"}, {Title: "WAITING", Right: true}, {Title: "RUNNING", Right: true}, {Title: "DONE/S", Right: true, Spare: 1},
-		{Title: "P50", Right: true, Spare: 5}, {Title: "P99", Right: true, Spare: 3},
-		{Title: "FAILED", Right: true, Spare: 4}, {Title: "KILLED", Right: true, Spare: 6}, {Title: "DEAD", Right: true, Spare: 2}, {Title: "WORKERS", Right: true},
-	}}
 	at := slices.IndexFunc(queues, func(q *apiv1.Queue) bool { return q.GetName() == m.queue })
-	for i, q := range queues {
-		rate := "-"
-		if r, known := m.rate(q.GetName()); known {
-			rate = strconv.FormatFloat(r, 'f', 1, 64)
-		}
-		t.Add(mark(i == at && !m.onWorkers), screen.Text(q.GetName()), screen.Cell{Text: q.GetState(), Paint: statePaint(q.GetState())},
-			screen.Text(screen.Count(q.GetWaiting())), screen.Text(screen.Count(q.GetRunning())), screen.Text(rate),
-			runTime(q, q.GetRunP50Us()), runTime(q, q.GetRunP99Us()),
-			number(q.GetFailed(), screen.Warn), number(q.GetKilled(), screen.Bad), screen.Cell{Text: screen.Count(q.GetDead()), Paint: paintIf(q.GetDead() > 0)},
-			screen.Text(fmt.Sprintf("%d/%d", q.GetWorkers(), q.GetMaxWorkers())))
-	}
-	return window(t, at, !m.onWorkers, rows, style)
+	return window(m.queueTable(queues, at, style.Width), at, !m.onWorkers, rows, style)
 }
 
 func (m *model) workerLines(workers []*apiv1.Worker, rows int, style screen.Style) []string {
@@ -137,11 +137,11 @@ func (m *model) workerLines(workers []*apiv1.Worker, rows int, style screen.Styl
 }
 
 // runTime is a queue's run time of so many microseconds, when something has run.
-func runTime(q *apiv1.Queue, us uint64) screen.Cell {
+func runTime(q *apiv1.Queue, us uint64) string {
 	if q.GetRunP99Us() == 0 {
-		return screen.Text("-")
+		return "-"
 	}
-	return screen.Text(screen.Short(time.Duration(us) * time.Microsecond)) //nolint:gosec // of less than centuries
+	return screen.Short(time.Duration(us) * time.Microsecond) //nolint:gosec // of less than centuries
 }
 
 // memory is a worker's memory as a bar against its limit, when it has one.
