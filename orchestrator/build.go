@@ -92,11 +92,13 @@ func (r RedisConfig) options() (*redis.Options, error) {
 // openAPI opens the sockets. They are served once everything that the answers need is there.
 func (o *Orchestrator) openAPI(stack *stages) error {
 	m := o.config.Manager
+	o.metrics = o.newMetrics()
 	remote, err := o.config.API.remote()
 	if err != nil {
 		return err
 	}
-	o.api = api.New(api.Options{Socket: m.Socket, PluginSocket: m.PluginSocket, Remote: remote, Tasks: view{Client: o.tasks, o: o}, Control: o.control, Log: o.log})
+	o.api = api.New(api.Options{Socket: m.Socket, PluginSocket: m.PluginSocket, Remote: remote, Tasks: view{Client: o.tasks, o: o}, Control: o.control,
+		Ready: o.ready, Metrics: o.metrics.Handler(), Log: o.log})
 	if err := o.api.Listen(); err != nil {
 		return err
 	}

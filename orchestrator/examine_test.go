@@ -1,12 +1,17 @@
 package orchestrator_test
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/drover-jobs/drover/protocol/client"
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
@@ -86,6 +91,66 @@ func TestManagersAreListed(t *testing.T) {
 		if all := answer.GetManagers(); len(all) != 2 || all[0].GetName() != "other" || all[0].GetOwn() || !all[1].GetOwn() ||
 			all[0].GetState() != "running" || len(all[0].GetQueues()) != 2 || all[0].GetPid() == 0 {
 			return fmt.Errorf("the managers are %v", all)
+		}
+		return nil
+	})
+}
+
+// A manager shows its metrics, and is ready while Redis answers; both on its own socket.
+func TestMetricsAndReadiness(t *testing.T) {
+	t.Parallel()
+	r := testenv.StartRedis(t, testenv.RedisOptions{})
+	m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "", "").start()
+	c := m.connect(t)
+	submitted, err := c.Submit(t.Context(), "misbehave", map[string]any{"do": "return", "value": 1})
+	if err == nil {
+		_, err = client.Wait(t.Context(), c, submitted.ID)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", m.socket())
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	get := func(path string) (int, string) {
+		t.Helper()
+		answer, err := (&http.Client{Transport: transport}).Get("http://drover" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = answer.Body.Close() }()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+	code, text := get("/metrics")
+	for _, line := range []string{
+		"drover_broker_up 1\n", `drover_runs_total{end="completed",queue="misbehave"} 1` + "\n", `drover_task_run_seconds_count{queue="misbehave"} 1` + "\n", "drover_lock_store_up 1\n",
+	} {
+		if code != http.StatusOK || !strings.Contains(text, line) {
+			t.Errorf("%d, without %q", code, line)
+		}
+	}
+	if code, text := get("/readyz"); code != http.StatusOK {
+		t.Errorf("%d %s", code, text)
+	}
+	r.Kill()
+	eventually(t, "it is not ready", func() error {
+		if code, text := get("/readyz"); code != http.StatusServiceUnavailable {
+			return fmt.Errorf("%d %s", code, text)
+		}
+		return nil
+	})
+	if code, _ := get("/healthz"); code != http.StatusOK {
+		t.Errorf("it does not live: %d", code)
+	}
+	r.Start()
+	eventually(t, "it is ready again", func() error {
+		if code, text := get("/readyz"); code != http.StatusOK {
+			return fmt.Errorf("%d %s", code, text)
 		}
 		return nil
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/controller"
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/orchestrator/internal/lock"
+	"github.com/drover-jobs/drover/orchestrator/internal/metrics"
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
 )
@@ -44,11 +45,15 @@ func (w waiter) Wait(ctx context.Context, id task.ID) (*task.Task, error) {
 // worker gave up is left to end by itself, which takes longer than the process does. The release does not wait for Redis to have the verdict: whoever joined the task listens a little longer for its end before it runs by itself.
 type ender struct {
 	*controller.Controller
-	locker *lock.Locker
+	locker  *lock.Locker
+	metrics *metrics.Metrics
 }
 
 // End decides what becomes of a job and releases its lock.
 func (e ender) End(j *job.Job, o job.Outcome) {
+	if !o.Started.IsZero() {
+		e.metrics.Ran(j.ID.Queue, o.Started.Sub(j.Pending), o.Ended.Sub(o.Started))
+	}
 	e.Controller.End(j, o)
 	if o.Loose {
 		e.locker.Leave(j)

@@ -28,6 +28,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
 	"github.com/drover-jobs/drover/orchestrator/internal/lock"
+	"github.com/drover-jobs/drover/orchestrator/internal/metrics"
 	"github.com/drover-jobs/drover/orchestrator/internal/news"
 	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
 	"github.com/drover-jobs/drover/orchestrator/internal/roster"
@@ -62,6 +63,7 @@ type Orchestrator struct {
 	budget      *budget.Budget
 	rescue      *rescue.Rescue
 	roster      *roster.Roster
+	metrics     *metrics.Metrics
 	lockStoreAt lock.Store
 	intake      *intake.Intake
 	status      *status

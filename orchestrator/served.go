@@ -46,7 +46,7 @@ func (o *Orchestrator) buildQueues() {
 		m := o.store.Load().Manager
 		return budget.Limits{Processes: m.MaxProcesses, Memory: m.MaxMemory}
 	})
-	o.intake = intake.New(intake.Deps{Redis: o.redis, Ender: ender{o.controller, o.locker}, Log: o.log})
+	o.intake = intake.New(intake.Deps{Redis: o.redis, Ender: ender{o.controller, o.locker, o.metrics}, Log: o.log})
 	queues := make(map[string]*served, len(o.config.Queues))
 	for name, q := range o.config.Queues {
 		queues[name] = o.buildQueue(name, q.Plugin)
@@ -65,7 +65,7 @@ func (o *Orchestrator) buildQueue(name, plugin string) *served {
 		return p.Manifest
 	}
 	s.pool = pool.New(pool.Deps{
-		Queue: name, Plugin: plugin, Budget: o.budget, Launcher: queueLauncher{o, s}, Ender: newsEnder{ender{o.controller, o.locker}, o.news},
+		Queue: name, Plugin: plugin, Budget: o.budget, Launcher: queueLauncher{o, s}, Ender: newsEnder{ender{o.controller, o.locker, o.metrics}, o.news},
 		Abort: o.abort, Log: o.log, Retry: func() { o.programs.retry(plugin) },
 		Settings: func() (settings.Queue, settings.Manager) { return o.settingsOf(s), o.store.Load().Manager },
 	})
