@@ -160,7 +160,7 @@ func (o *Orchestrator) noteQueueOnce(name string, p *pool.Pool, before queueSigh
 	return now
 }
 
-// decisionText says a decision in words, such as "2 start: 8 jobs do not fit ...".
+// decisionText says a decision in words, such as "2 start: 8 tasks do not fit ...".
 func decisionText(d pool.Decided) string {
 	switch {
 	case d.Start > 0:

@@ -57,6 +57,12 @@ func TestRedisAway(t *testing.T) {
 				}
 				return nil
 			})
+			eventually(t, "nothing old is told of the queue", func() error {
+				if q := m.queue(t, "misbehave"); q.GetWaiting() != -1 || q.GetScheduled() != -1 || q.GetRetry() != -1 || q.GetDead() != -1 {
+					return fmt.Errorf("it is said to be %v", q)
+				}
+				return nil
+			})
 			t.Logf("noticed after %s", time.Since(began).Round(time.Millisecond))
 			time.Sleep(time.Until(began.Add(duration))) //nolint:forbidigo // the time of the absence
 			share := float64(processorTime(t, m.process.Process.Pid)-busy) / float64(time.Since(began))

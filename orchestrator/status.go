@@ -25,6 +25,7 @@ type status struct {
 
 	mu   sync.Mutex
 	last map[string]intake.Counts // what Redis said last
+	when time.Time
 }
 
 func newStatus(o *Orchestrator) *status {
@@ -78,7 +79,7 @@ func (s *status) Status(ctx context.Context) (*apiv1.StatusResponse, error) {
 	return answer, nil
 }
 
-// counts asks Redis, and falls back on what it said last.
+// counts asks Redis, and falls back on what it said last: on the numbers only for a moment, since old ones would pass for new.
 func (s *status) counts(ctx context.Context) (map[string]intake.Counts, error) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -86,12 +87,23 @@ func (s *status) counts(ctx context.Context) (map[string]intake.Counts, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err == nil {
-		s.last = counts
+		s.last, s.when = counts, time.Now()
+		return counts, nil
 	}
-	return s.last, err
+	if time.Since(s.when) <= countsHold {
+		return s.last, err
+	}
+	old := make(map[string]intake.Counts, len(s.last))
+	for name, c := range s.last {
+		old[name] = intake.Counts{Waiting: unknownCount, Active: unknownCount, Scheduled: unknownCount, Retry: unknownCount, Dead: unknownCount, Paused: c.Paused}
+	}
+	return old, err
 }
 
-// unknownCount stands for a count while Redis has never answered.
+// countsHold is how long the counts hold that Redis gave last: on a busy machine one answer may be late.
+const countsHold = 2 * time.Second
+
+// unknownCount stands for a count while Redis does not answer.
 const unknownCount = -1
 
 func (s *status) queue(of *served, stats pool.Stats, counts map[string]intake.Counts) *apiv1.Queue {

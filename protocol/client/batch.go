@@ -9,11 +9,11 @@ import (
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// Bounds of one call of SubmitBatch: tasks, and bytes of their payloads, but for a single one that is larger.
-const (
-	MaxBatch      = 1000
-	maxBatchBytes = 2 << 20
-)
+// MaxBatch bounds the tasks of one call of the API. SubmitBatch is not bounded by it: it makes as many calls as it needs.
+const MaxBatch = 1000
+
+// maxBatchBytes bounds the payloads of one call, in bytes, but for a single one that is larger.
+const maxBatchBytes = 2 << 20
 
 // Reasons why a task of a batch was not submitted, as they travel.
 const (
@@ -22,7 +22,7 @@ const (
 	ReasonUnavailable    = "unavailable"
 )
 
-// SubmitBatch implements Client: one call for up to MaxBatch tasks.
+// SubmitBatch implements Client: one call for every MaxBatch tasks.
 func (a *api) SubmitBatch(ctx context.Context, work []Work) ([]Batched, error) {
 	all := make([]Batched, len(work))
 	requests := make([]*apiv1.SubmitRequest, 0, len(work))

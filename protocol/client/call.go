@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/drover-jobs/drover/protocol/task"
@@ -30,12 +31,23 @@ func (e *TaskError) Unwrap() error {
 	return e.Task.Fault
 }
 
-// Result reads the result of a task that has ended. Errors: a *TaskError when it did not complete, or one that says that the
-// result is no T.
+// ErrNoRecord says that a task has completed but its result is not kept: it was submitted with Retention(0), or its queue has
+// retention 0.
+var ErrNoRecord = errors.New("the task has completed, but no record of it is kept, and so no result")
+
+// Result reads the result of a task that has ended. Errors: a *TaskError when it did not complete, ErrNoRecord when only that it has
+// completed is known, or one that says that the result is no T.
 func Result[T any](t *task.Task) (T, error) {
 	var result T
 	if t.State != task.Completed {
 		return result, &TaskError{Task: t}
+	}
+	switch {
+	case len(t.Result) > 0:
+	case t.Manager == "": // every record bears the manager that ended the task
+		return result, fmt.Errorf("task %s: %w: submit it with a longer Retention", t.ID, ErrNoRecord)
+	default:
+		return result, nil // its worker returned nothing
 	}
 	if err := json.Unmarshal(t.Result, &result); err != nil {
 		return result, fmt.Errorf("read the result of task %s as %T: %w", t.ID, result, err)

@@ -98,7 +98,7 @@ func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for address, good := range map[string]bool{
 		"unix:/run/drover.sock": true, "unix:var/drover.sock": true, "unix:///run/drover.sock": true, "http://127.0.0.1:80": true, "http://[::1]:80/": true,
-		"": false, "unix:": false, "http://": false, "http://host": false, "https://host:1": false, "http://u:p@host:1": false,
+		"": false, "unix:": false, "http://": false, "http://host": false, "https://host:1": true, "http://u:p@host:1": false,
 		"http://host:1/path": false, "/run/drover.sock": false, "127.0.0.1:80": false, "http://host:1\x00": false,
 	} {
 		c, err := client.Dial(address)

@@ -18,24 +18,25 @@ const (
 //
 // While it is open one start is tried from time to time. The pauses grow until a process has proven itself.
 type circuit struct {
-	failures int
-	opened   bool
-	reason   string
-	last     time.Time // the latest failure that counted
-	next     time.Time // no start before this
+	failures  int
+	opened    bool
+	reason    string
+	fruitless bool      // the latest failure was that of a worker which had started: it ended before it had finished anything
+	last      time.Time // the latest failure that counted
+	next      time.Time // no start before this
 }
 
 func (c *circuit) open() bool { return c.opened }
 
 // broken opens the circuit of a program that is known not to start.
 func (c *circuit) broken(reason string, now time.Time) {
-	c.failures, c.opened, c.reason, c.last, c.next = circuitThreshold, true, reason, now, now.Add(firstStartPause)
+	c.failures, c.opened, c.reason, c.fruitless, c.last, c.next = circuitThreshold, true, reason, false, now, now.Add(firstStartPause)
 }
 
 // failed takes the failure of a start that began some time ago. It reports whether that opened the circuit. Starts that were under
 // way together fail for one reason, and count once.
-func (c *circuit) failed(reason string, began, now time.Time) bool {
-	c.reason = reason
+func (c *circuit) failed(reason string, fruitless bool, began, now time.Time) bool {
+	c.reason, c.fruitless = reason, fruitless
 	if c.failures > 0 && !began.After(c.last) {
 		return false
 	}
@@ -49,6 +50,14 @@ func (c *circuit) failed(reason string, began, now time.Time) bool {
 	opens := !c.opened && c.failures >= circuitThreshold
 	c.opened = c.opened || opens
 	return opens
+}
+
+// trouble says in words what fails.
+func (c *circuit) trouble() string {
+	if c.fruitless {
+		return "workers end before they have finished anything"
+	}
+	return "workers do not start"
 }
 
 // started takes a start that succeeded. It reports whether that closed the circuit.

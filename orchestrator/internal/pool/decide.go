@@ -57,15 +57,15 @@ func Decide(l Load) Decision {
 	switch {
 	case homeless <= 0:
 		if d.Start == 0 {
-			d.Reason = fmt.Sprintf("%d jobs fit %d processes with %d slots", l.Waiting+l.Running, have, l.Capacity)
+			d.Reason = fmt.Sprintf("%d tasks fit %d processes with %d slots", l.Waiting+l.Running, have, l.Capacity)
 		}
 	case have > 0 && l.MeanRun > 0 && backlog < l.StartCost && l.Stalled < l.StartCost:
 		d.Again = l.StartCost - l.Stalled
-		d.Reason = fmt.Sprintf("%d waiting jobs take about %s, a new process %s", l.Waiting, backlog.Round(time.Microsecond), l.StartCost.Round(time.Millisecond))
+		d.Reason = fmt.Sprintf("%d waiting tasks take about %s, a new process %s", l.Waiting, backlog.Round(time.Microsecond), l.StartCost.Round(time.Millisecond))
 	default:
 		if wanted := (homeless + slots - 1) / slots; wanted > d.Start {
 			d.Start = wanted
-			d.Reason = fmt.Sprintf("%d jobs do not fit %d processes with %d slots", homeless, have, l.Capacity)
+			d.Reason = fmt.Sprintf("%d tasks do not fit %d processes with %d slots", homeless, have, l.Capacity)
 		}
 	}
 	if room := max(0, l.Max-have-l.Leaving); d.Start > room {

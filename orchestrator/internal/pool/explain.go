@@ -50,7 +50,7 @@ func (p *Pool) Explain() Explanation {
 	facts := Facts{
 		Load: l, Decision: e.Now.Decision, Held: len(p.buffer), Most: q.Capacity(), Stopping: p.stopping, Budget: p.short, Refused: p.roll.refused,
 		Rate: q.Rate, NextTask: p.pace.wait(now, len(p.buffer)),
-		Paused: p.paused(), Failures: p.circuit.failures, Failure: p.circuit.reason, NextStart: max(0, p.circuit.next.Sub(now)),
+		Paused: p.paused(), Failures: p.circuit.failures, Trouble: p.circuit.trouble(), Failure: p.circuit.reason, NextStart: max(0, p.circuit.next.Sub(now)),
 	}
 	for _, m := range p.members {
 		facts.Jobs += len(m.running)

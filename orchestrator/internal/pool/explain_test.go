@@ -73,12 +73,12 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	rate := settings.Rate{Tasks: 10, Per: time.Second}
 	for want, facts := range map[string]pool.Facts{
-		"":                    {Most: 16},
-		"the manager stops":   {Most: 16, Stopping: true},
-		"circuit: no worker":  {Most: 16, Paused: true, Failures: 3, Failure: "x", NextStart: time.Second},
-		"circuit: the last 2": {Most: 16, Failures: 2, Failure: "x", NextStart: time.Second},
-		"budget: users wait":  {Most: 16, Budget: "users wait"},
-		"rate: 10/s":          {Most: 16, Held: 1, Rate: rate, NextTask: 80 * time.Millisecond, Load: pool.Load{Max: 2}},
+		"":                                       {Most: 16},
+		"the manager stops":                      {Most: 16, Stopping: true},
+		"circuit: y, the next is tried in 1s: x": {Most: 16, Paused: true, Failures: 3, Trouble: "y", Failure: "x", NextStart: time.Second},
+		"circuit: y, 2 in a row by now, and the next is tried in 1s: x": {Most: 16, Failures: 2, Trouble: "y", Failure: "x", NextStart: time.Second},
+		"budget: users wait": {Most: 16, Budget: "users wait"},
+		"rate: 10/s":         {Most: 16, Held: 1, Rate: rate, NextTask: 80 * time.Millisecond, Load: pool.Load{Max: 2}},
 		"workers: the 2 slots of 1 workers are taken, 1 more leave": {
 			Most: 16, Held: 1, Load: pool.Load{Ready: 1, Leaving: 1, Max: 2, Capacity: 2, Running: 2},
 		},

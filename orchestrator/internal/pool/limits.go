@@ -21,9 +21,10 @@ type Facts struct {
 	Rate     settings.Rate
 	NextTask time.Duration // until the rate lets the next begin
 
-	Paused    bool // nothing can be started, and nothing runs
-	Failures  int  // starts that failed in a row
-	Failure   string
+	Paused    bool          // nothing can be started, and nothing runs
+	Failures  int           // starts that failed in a row
+	Trouble   string        // what fails, such as "workers do not start"
+	Failure   string        // why the latest did
 	NextStart time.Duration // until the next is tried
 }
 
@@ -38,8 +39,8 @@ func Limits(f Facts) []string {
 	}
 	short := f.Held > 0 || f.Ready+f.Starting < f.Min
 	add(f.Stopping, "the manager stops, and takes nothing more")
-	add(f.Paused, "circuit: no worker can be started, the next is tried in %s: %s", f.NextStart.Round(time.Millisecond), f.Failure)
-	add(!f.Paused && f.Failures > 0 && f.Failure != "", "circuit: the last %d starts of a worker failed, the next is tried in %s: %s", f.Failures, f.NextStart.Round(time.Millisecond), f.Failure)
+	add(f.Paused, "circuit: %s, the next is tried in %s: %s", f.Trouble, f.NextStart.Round(time.Millisecond), f.Failure)
+	add(!f.Paused && f.Failures > 0 && f.Failure != "", "circuit: %s, %d in a row by now, and the next is tried in %s: %s", f.Trouble, f.Failures, f.NextStart.Round(time.Millisecond), f.Failure)
 	add(f.Budget != "", "budget: %s", f.Budget)
 	add(f.Held > 0 && !f.Rate.Off() && f.NextTask < time.Hour, "rate: %s, the next task may begin in %s", f.Rate, f.NextTask.Round(time.Millisecond))
 	add(f.Held > 0 && f.Starting == 0 && f.Ready+f.Leaving >= f.Max && f.Running >= f.Capacity, "workers: the %d slots of %d workers are taken%s, and max_workers is %d", f.Capacity, f.Ready, f.leaving(), f.Max)

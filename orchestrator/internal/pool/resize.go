@@ -41,7 +41,7 @@ func (p *Pool) wants(d Decision, q settings.Queue) (n int, why string) {
 	case !room:
 		return d.Start, ""
 	case p.paused() && p.starting == 0:
-		return max(1, d.Start), "none can be started, and one is tried from time to time"
+		return max(1, d.Start), p.circuit.trouble() + ", and one is tried from time to time"
 	case p.roll.owed && p.starting == 0:
 		return max(1, d.Start), "one was let go to be replaced"
 	default:
@@ -95,11 +95,11 @@ func (p *Pool) trial(now time.Time) (n int, why string, wait time.Duration) {
 	case p.circuit.failures == 0 && pause <= 0:
 		return budget.NoLimit, "", time.Hour
 	case pause > 0:
-		return 0, fmt.Sprintf("a start failed, and the next is tried in %s", pause.Round(time.Millisecond)), pause
+		return 0, fmt.Sprintf("%s, and the next is tried in %s", p.circuit.trouble(), pause.Round(time.Millisecond)), pause
 	case p.starting > 0 || slices.ContainsFunc(p.members, (*member).failing):
-		return 0, "a start failed, and one is tried before there are more", time.Hour
+		return 0, p.circuit.trouble() + ", and one is tried before there are more", time.Hour
 	default:
-		return 1, "a start failed, and one is tried before there are more", time.Hour
+		return 1, p.circuit.trouble() + ", and one is tried before there are more", time.Hour
 	}
 }
 

@@ -130,8 +130,8 @@ func (p *Pool) failed(what, reason string, began time.Time, made int) {
 	if made == p.current {
 		p.giveUpRollout(reason)
 	}
-	if p.circuit.failed(reason, began, time.Now()) {
-		p.Log.Error("no worker can be started; the queue waits until one can", "queue", p.Queue, "error", reason)
+	if p.circuit.failed(reason, what == didNothing, began, time.Now()) {
+		p.Log.Error(p.circuit.trouble()+"; the queue waits, and one is tried from time to time", "queue", p.Queue, "error", reason)
 	} else {
 		p.Log.Warn(what, "queue", p.Queue, "error", reason)
 	}

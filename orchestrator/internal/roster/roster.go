@@ -23,7 +23,8 @@ import (
 const (
 	// beat is how often a manager writes that it is there.
 	beat = 5 * time.Second
-	// forgetAfter is how long one that does not is still listed, so that it is seen that it has gone.
+	// forgetAfter is how long one that does not is still listed, so that it is seen that it has gone; unless another of its name on
+	// its host has come: that is the same one, started again.
 	forgetAfter = 10 * time.Minute
 	// absentAfter is from when on one that has not written is called absent: three beats.
 	absentAfter = 3 * beat
@@ -149,7 +150,7 @@ func (r *Roster) beat(ctx context.Context, instance string, self Manager) ([]Man
 func (r *Roster) call(ctx context.Context, instance, text string) ([]Manager, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	values, err := r.script.Run(ctx, r.Redis, []string{key}, instance, text, int(forgetAfter/time.Second)).StringSlice()
+	values, err := r.script.Run(ctx, r.Redis, []string{key}, instance, text, int(forgetAfter/time.Second), int(absentAfter/time.Second)).StringSlice()
 	if err != nil {
 		return nil, time.Time{}, fmt.Errorf("read the list of managers: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -159,5 +160,41 @@ func TestTwinsAreTold(t *testing.T) {
 		}
 		run(t, rdb, "a", &journal{})
 		eventually(t, "it is told again", func() bool { return log.count(line) == 2 })
+	})
+}
+
+// A manager that was killed and has come back is listed once as soon as the one before counts as absent; one of that name on another
+// host, one of another name on the host, and one that may still live stay.
+func TestComesBack(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, rdb *redis.Client) {
+		now := rdb.Time(t.Context()).Val()
+		for instance, e := range map[string]struct {
+			silence time.Duration
+			text    string
+		}{
+			"killed":   {16 * time.Second, `{"name":"a","host":"h"}`},
+			"earlier":  {5 * time.Minute, `{"name":"a","host":"h"}`},
+			"lives":    {5 * time.Second, `{"name":"a","host":"h"}`},
+			"far":      {time.Minute, `{"name":"a","host":"far"}`},
+			"other":    {time.Minute, `{"name":"b","host":"h"}`},
+			"unlikely": {time.Minute, `{"name`},
+			"odd":      {time.Minute, `"a"`},
+		} {
+			value := strconv.FormatInt(now.Add(-e.silence).UnixMilli(), 10) + " " + e.text
+			if err := rdb.HSet(t.Context(), roster.Key, instance, value).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, end := run(t, rdb, "a", &journal{})
+		eventually(t, "those before it are forgotten", func() bool {
+			return !rdb.HExists(t.Context(), roster.Key, "killed").Val() && !rdb.HExists(t.Context(), roster.Key, "earlier").Val()
+		})
+		end()
+		left := rdb.HKeys(t.Context(), roster.Key).Val()
+		slices.Sort(left)
+		if want := []string{"far", "lives", "odd", "other", "unlikely"}; !slices.Equal(left, want) {
+			t.Errorf("left are %q, want %q", left, want)
+		}
 	})
 }

@@ -141,6 +141,9 @@ func typedResult(t *suite) {
 	if _, err := client.Call[int](ctx, t.Client, t.Queue, Payload{Do: "return", Value: n}); err == nil || !strings.Contains(err.Error(), "as int") {
 		t.Errorf("a text read as a number gives %v", err)
 	}
+	if _, err := client.Call[string](ctx, t.Client, t.Queue, Payload{Do: "sleep", Value: nonce(), MS: 1000}, client.Retention(0)); !errors.Is(err, client.ErrNoRecord) {
+		t.Errorf("a result that is not kept gives %v", err)
+	}
 	_, err = client.Call[int](ctx, t.Client, t.Queue, Payload{Do: "permanent", Note: "no " + n})
 	var ended *client.TaskError
 	var why *fault.Fault
