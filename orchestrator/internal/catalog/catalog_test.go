@@ -94,6 +94,29 @@ func TestNote(t *testing.T) {
 	}
 }
 
+// A plugin comes with the configuration and goes with it; one whose command changes is known by what it said until it says something
+// else, without the errors and sums of its old program.
+func TestSetAndForget(t *testing.T) {
+	t.Parallel()
+	c := catalog.New(map[string][]string{"p": {"a"}})
+	c.Note("p", manifest(wantsURL), nil)
+	c.Note("p", nil, errors.New("crashed"))
+	c.Program("p", "abc", "not sound")
+	c.Set("p", []string{"b"})
+	if p, _ := c.Get("p"); p.Command[0] != "b" || p.Err != nil || p.Sum != "" || p.Refused != "" || p.Manifest == nil || c.Check("p", []byte(`{}`)) == nil {
+		t.Errorf("after its command has changed it is %+v", p)
+	}
+	c.Set("new", []string{"c"})
+	c.Note("new", manifest(""), nil)
+	if p, ok := c.Get("new"); !ok || p.Manifest == nil || p.Command[0] != "c" {
+		t.Errorf("the new one is %+v", p)
+	}
+	c.Forget("p")
+	if _, ok := c.Get("p"); ok || len(c.All()) != 1 {
+		t.Errorf("there are %d", len(c.All()))
+	}
+}
+
 // Notes, checks and reads from many goroutines do not disturb each other: a reader always sees one whole plugin.
 func TestConcurrentNotes(t *testing.T) {
 	t.Parallel()

@@ -178,3 +178,73 @@ func TestDeadline(t *testing.T) {
 		m.end()
 	})
 }
+
+// A queue that is left gives back what waits in it, the newest first, and takes nothing more. What runs keeps its lock, and other
+// queues notice nothing.
+func TestLeaveQueue(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, m *manager, store *memory, _ *ends) {
+		running := newJob("system", "a", "x")
+		m.system.Offer(running)
+		after(time.Second)
+		var waits []*job.Job
+		for i := range 3 {
+			waits = append(waits, newJob("system", fmt.Sprint(i), "x"))
+			m.system.Offer(waits[i])
+			after(time.Millisecond)
+		}
+		other := newJob("feeds", "o", "x")
+		m.feeds.Offer(other)
+		after(time.Second)
+		m.system.Leave()
+		synctest.Wait()
+		back := slices.Clone(waits)
+		slices.Reverse(back)
+		if !slices.Equal(m.all(&m.ended), back) {
+			t.Errorf("given back: %v", m.all(&m.ended))
+		}
+		late := newJob("system", "late", "z")
+		m.system.Offer(late)
+		if o := m.outcome(late); o.End != job.Returned || m.system.Capacity() != 0 {
+			t.Errorf("a job offered to a queue that is left: %+v, capacity %d", o, m.system.Capacity())
+		}
+		after(time.Minute)
+		if m.isLost(running) || store.taken() != 1 || m.runs(other) || m.feeds.Capacity() == 0 {
+			t.Error("the lock of a running job was not renewed, or another queue has noticed")
+		}
+		m.finish(running)
+		after(20 * time.Second)
+		if !m.runs(other) {
+			t.Error("the lock was not handed on to another queue")
+		}
+		m.finish(other)
+		m.end()
+	})
+}
+
+// A queue that is left while its locks are being taken gives every job back, and leaves no lock.
+func TestLeaveQueueWhileTaking(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, m *manager, store *memory, _ *ends) {
+		store.set(func() {
+			store.slow = func() (time.Duration, time.Duration) { return 100 * time.Millisecond, 100 * time.Millisecond }
+		})
+		var jobs []*job.Job
+		for i := range 40 {
+			jobs = append(jobs, newJob("feeds", fmt.Sprint(i), fmt.Sprint(i)))
+			m.feeds.Offer(jobs[i])
+		}
+		after(150 * time.Millisecond)
+		m.feeds.Leave()
+		after(5 * time.Second)
+		for _, j := range jobs {
+			if o := m.outcome(j); o.End != job.Returned || m.runs(j) {
+				t.Errorf("%s: %+v, runs %v", j.ID, o, m.runs(j))
+			}
+		}
+		if store.taken() != 0 {
+			t.Errorf("%d locks left", store.taken())
+		}
+		m.end()
+	})
+}

@@ -179,3 +179,37 @@ func TestChangesAreLogged(t *testing.T) {
 		t.Errorf("%d lines, want 4:\n%s", lines, &out)
 	}
 }
+
+// A queue that comes back has what is saved for it, as after a restart, and not when that does not hold any more.
+func TestRebaseBringsBackWhatIsSaved(t *testing.T) {
+	t.Parallel()
+	s := newStore(t)
+	change(t, s, "b", "buffer", "3")
+	change(t, s, "b", "min_workers", "2")
+	if _, err := s.Save(func(settings.Overlay) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	with := func(b *settings.QueueSource) settings.Queue {
+		snap, err := s.Rebase("reload", func(src *settings.Source) {
+			delete(src.Queues, "b")
+			if b != nil {
+				src.Queues["b"] = *b
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return snap.Queues["b"]
+	}
+	with(nil)
+	if q := with(&settings.QueueSource{File: settings.Layer{"max_workers": "4"}}); q.Buffer != 3 || q.MinWorkers != 2 {
+		t.Errorf("what was saved is not there: %+v", q)
+	}
+	if v := valueOf(t, s, "b", "buffer"); v.From != settings.FromSaved {
+		t.Errorf("%+v", v)
+	}
+	with(nil)
+	if q := with(&settings.QueueSource{File: settings.Layer{"max_workers": "1"}}); q.Buffer != 16 || q.MinWorkers != 0 {
+		t.Errorf("what was saved does not hold with max_workers 1: %+v", q)
+	}
+}
