@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -67,9 +68,35 @@ func (d *data) readModule(sdk string) error {
 	if strings.ContainsFunc(absolute, func(r rune) bool { return !strings.ContainsRune("/._-+~@", r) && !isWord(r) }) {
 		d.SDK = strconv.Quote(absolute)
 	}
-	d.GoVersion, d.Requires = requirements(mod)
-	d.more = map[string][]byte{"go.sum": sum}
+	goVersion, all := requirements(mod)
+	d.GoVersion = goVersion
+	d.Requires = slices.DeleteFunc(all, func(r string) bool {
+		name, _, _ := strings.Cut(r, " ")
+		return !slices.Contains(needed(), name)
+	})
+	d.more = map[string][]byte{"go.sum": sumsOf(sum, d.Requires)}
 	return nil
+}
+
+// needed are the modules that a worker and its test are made of, beside Drover's own.
+func needed() []string {
+	return []string{
+		"connectrpc.com/connect", "github.com/fatih/color", "github.com/golang/protobuf", "github.com/google/jsonschema-go", "github.com/hashicorp/go-hclog",
+		"github.com/hashicorp/go-plugin", "github.com/hashicorp/yamux", "github.com/mattn/go-colorable", "github.com/mattn/go-isatty", "github.com/oklog/run",
+		"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf",
+	}
+}
+
+// sumsOf leaves the checksums of what is required, and those of the go.mod of every module: Go reads them all.
+func sumsOf(sum []byte, requires []string) []byte {
+	var kept []byte
+	for line := range bytes.Lines(sum) {
+		fields := strings.Fields(string(line))
+		if len(fields) < 2 || strings.HasSuffix(fields[1], "/go.mod") || slices.Contains(requires, fields[0]+" "+fields[1]) {
+			kept = append(kept, line...)
+		}
+	}
+	return kept
 }
 
 func isWord(r rune) bool {

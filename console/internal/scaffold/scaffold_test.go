@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,9 +21,9 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func fakeSDK(t *testing.T, parent string) string {
 	t.Helper()
 	dir := filepath.Join(parent, "drover")
-	mod := "// a comment\nmodule " + scaffold.Module + " // ours\n\ngo 1.26.0\n\nrequire example.com/a v1.2.3\n\nrequire (\n\texample.com/b v0.1.0\n\texample.com/c v2.0.0+incompatible // indirect\n)\n"
+	mod := "// a comment\nmodule " + scaffold.Module + " // ours\n\ngo 1.26.0\n\nrequire example.com/a v1.2.3\n\nrequire (\n\texample.com/b v0.1.0\n\texample.com/c v2.0.0+incompatible // indirect\n\tgolang.org/x/sys v0.50.0 // indirect\n)\n"
 	write(t, filepath.Join(dir, "go.mod"), mod)
-	write(t, filepath.Join(dir, "go.sum"), "example.com/a v1.2.3 h1:sum=\n")
+	write(t, filepath.Join(dir, "go.sum"), "example.com/a v1.2.3 h1:sum=\nexample.com/a v1.2.3/go.mod h1:mod=\ngolang.org/x/sys v0.50.0 h1:sys=\n")
 	return dir
 }
 
@@ -78,6 +79,21 @@ func golden(t *testing.T, name, got string) {
 	}
 	if got != string(want) {
 		t.Errorf("%s differs; -update writes it anew. Got:\n%s", file, got)
+	}
+}
+
+// A new go.mod requires what a worker and its test are made of, and nothing else.
+func TestNeeded(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}",
+		scaffold.Module+"/plugins/sdk", scaffold.Module+"/plugins/sdk/sdktest").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := strings.Fields(string(out))
+	slices.Sort(used)
+	if used = slices.Compact(used); !slices.Equal(used, scaffold.Needed()) {
+		t.Errorf("used are\n%q, required\n%q", used, scaffold.Needed())
 	}
 }
 
