@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -184,7 +185,10 @@ func (e *examination) locks(ctx context.Context) {
 		err = e.o.lockStoreAt.Release(ctx, key, lock.NewToken())
 	}
 	if err != nil {
-		e.add("locks", badFound, "start the servers, or mend locks in the configuration; tasks with a lock key wait or run without, as lock_missing says", "%s: %v", e.o.lockStore(), err)
+		if inner := errors.Unwrap(err); inner != nil {
+			err = inner // the lock that was asked for is nobody's
+		}
+		e.add("locks", badFound, "start the servers, or mend locks in the configuration; tasks with a lock key wait or run without, as lock_missing says", "%s does not answer: %v", e.o.lockStore(), err)
 		return
 	}
 	e.add("locks", wellFound, "", "%s answers", e.o.lockStore())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
@@ -80,7 +81,11 @@ func checkQueues(s *apiv1.StatusResponse) []finding {
 		switch q.GetState() {
 		case "ok":
 		case "circuit-open":
-			findings = append(findings, finding{Check: "queue " + name, Verdict: bad, Found: "its workers cannot start: " + q.GetReason(),
+			why := q.GetReason()
+			if slices.ContainsFunc(s.GetPlugins(), func(p *apiv1.Plugin) bool { return p.GetName() == q.GetPlugin() && p.GetError() == why }) {
+				why = "its plugin " + q.GetPlugin() + " is not usable"
+			}
+			findings = append(findings, finding{Check: "queue " + name, Verdict: bad, Found: "its workers cannot start: " + why,
 				Do: "mend the worker's program, then: resume " + name})
 		default:
 			findings = append(findings, finding{Check: "queue " + name, Verdict: doubtful, Found: strings.TrimSuffix(q.GetState()+": "+q.GetReason(), ": "),
@@ -100,7 +105,7 @@ func checkQueues(s *apiv1.StatusResponse) []finding {
 func checkPlugins(s *apiv1.StatusResponse) []finding {
 	var findings []finding
 	for _, p := range s.GetPlugins() {
-		if why := p.GetError(); why != "" {
+		if why := pluginError(p); why != "" {
 			findings = append(findings, finding{Check: "plugin " + p.GetName(), Verdict: bad, Found: why,
 				Do: "run its command by hand: " + strings.Join(p.GetCommand(), " ")})
 		}

@@ -35,6 +35,11 @@ func runPlugins(ctx context.Context, env *Env, _ *Args) error {
 	return pluginTable(s.GetPlugins()).Write(env.Out, env.style())
 }
 
+// pluginError is why a plugin is not usable, without its name, which stands beside it; empty when it is.
+func pluginError(p *apiv1.Plugin) string {
+	return strings.TrimPrefix(p.GetError(), "plugin "+p.GetName()+": ")
+}
+
 // refusedText says that a newer program is not used.
 func refusedText(why string) string {
 	return "a newer program on disk is refused, the old one goes on: " + why
@@ -55,7 +60,7 @@ func pluginTable(plugins []*apiv1.Plugin) *screen.Table {
 		}
 		t.Add(screen.Text(p.GetName()), screen.Text(p.GetVersion()), state,
 			screen.Text(strings.Join(p.GetCommand(), " ")), screen.Text(p.GetDescription()))
-		t.Note(p.GetError(), screen.Bad)
+		t.Note(pluginError(p), screen.Bad)
 		if why := p.GetRefused(); why != "" && why != p.GetError() {
 			t.Note(refusedText(why), screen.Warn)
 		}

@@ -72,7 +72,7 @@ func managerFields(env *Env, s *apiv1.StatusResponse) *screen.Fields {
 	}
 	for _, p := range s.GetPlugins() {
 		if p.GetError() != "" {
-			f.AddPainted("Plugin", fmt.Sprintf("%s: %s", p.GetName(), p.GetError()), screen.Bad)
+			f.AddPainted("Plugin", fmt.Sprintf("%s: %s", p.GetName(), pluginError(p)), screen.Bad)
 		}
 		if why := p.GetRefused(); why != "" && why != p.GetError() {
 			f.AddPainted("Plugin", fmt.Sprintf("%s: %s", p.GetName(), refusedText(why)), screen.Warn)

@@ -25,7 +25,10 @@ type storyPoint struct {
 func storyOf(t *task.Task, p place, now time.Time) []storyPoint {
 	story := []storyPoint{{At: stamp(t.Submitted), What: "submitted", Text: "submitted to " + t.ID.Queue}}
 	last := 0
-	for _, a := range t.History {
+	for i, a := range t.History {
+		if i == len(t.History)-1 && tellsDetail(t) && strings.Contains(plainLines(t.Fault.Detail), plainLines(strings.Join(a.Tail, "\n"))) {
+			a.Tail = nil // the details at the end have it all
+		}
 		if lossOnly(a) {
 			last++ // it counts as a run
 			story = append(story, lossPoint(a))
@@ -41,7 +44,7 @@ func storyOf(t *task.Task, p place, now time.Time) []storyPoint {
 		story = append(story, storyPoint{What: "run", Text: notKept(last+1, t.Attempts-1), paint: screen.Faint})
 	}
 	end := endPoint(t, p, now, last)
-	if t.Fault != nil && t.State != task.Completed {
+	if tellsDetail(t) {
 		end.More = append(end.More, detailLines(t)...)
 	}
 	return append(story, end)
@@ -70,20 +73,18 @@ func boundedDetail(detail string) []string {
 	return slices.Concat(lines[:firstDetail], []string{cut}, lines[len(lines)-lastDetail:])
 }
 
-// detailLines are what the worker gave for the last failure, unless the last run has told it.
+// tellsDetail reports whether the details of the last failure belong to the story.
+func tellsDetail(t *task.Task) bool {
+	return t.Fault != nil && t.Fault.Detail != "" && t.State != task.Completed
+}
+
+// plainLines is a text without what does not matter when texts are compared.
+func plainLines(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// detailLines are what the worker gave for the last failure.
 func detailLines(t *task.Task) []string {
-	if t.Fault.Detail == "" {
-		return nil
-	}
-	lines := boundedDetail(t.Fault.Detail)
-	if n := len(t.History); n > 0 {
-		told := screen.CleanLines(strings.Join(t.History[n-1].Tail, "\n"))
-		if slices.Equal(told, lines) {
-			return nil
-		}
-	}
 	more := []string{"the details of its last failure:"}
-	for _, line := range lines {
+	for _, line := range boundedDetail(t.Fault.Detail) {
 		more = append(more, detailMark+line)
 	}
 	return more
@@ -124,7 +125,7 @@ func attemptPoint(a task.Attempt) storyPoint {
 	if len(a.Tail) > 0 {
 		point.More = append(point.More, "the last lines of its worker:")
 		for _, line := range a.Tail {
-			point.More = append(point.More, detailMark+strings.TrimRight(line, "\r\n"))
+			point.More = append(point.More, detailMark+strings.Join(screen.CleanLines(line), " "))
 		}
 	}
 	switch a.End {

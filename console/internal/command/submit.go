@@ -29,7 +29,7 @@ a.b=1 sets b inside of a; \. is a dot in a name.
 Without --wait it prints the task's ID. The same work submitted while it waits or runs is one task: the second submit
 joins the first. --again makes a task of its own.
 
---keep 0 keeps no record of the end: whoever waits already hears of it, and afterwards the task is unknown.
+--keep 0 keeps no record of the end: who waits hears how it ended, but not the result, and afterwards the task is unknown.
 
 With --wait it waits until the task has ended, at most as long as it says, and prints the end. When the time runs out, or
 after Ctrl-C, the task goes on; its ID is printed. With --json that is the task's object as it is then, error of the last
