@@ -17,7 +17,7 @@ import (
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
-// hogs are workers that say something and then take 200 MB, each in another place of its process tree.
+// hogs are workers that say something while a task runs and take 200 MB, each in another place of its process tree.
 func hogs(t *testing.T) map[string][]string {
 	t.Helper()
 	_, misbehave, _ := programs(t)
@@ -28,7 +28,7 @@ func hogs(t *testing.T) map[string][]string {
 		return []string{bridge, "--name", "misbehave", "--", "/bin/sh", "-c", fmt.Sprintf(grow, start)}
 	}
 	return map[string][]string{
-		"the worker itself":            {"/bin/sh", "-c", `echo 'about to grow' >&2; exec "$0"`, misbehave},
+		"the worker itself":            {"/bin/sh", "-c", `(while sleep 0.02; do echo 'about to grow' >&2; done) & exec "$0"`, misbehave},
 		"a child":                      script(""),
 		"a child in another session":   script("setsid"),
 		"a child without environment":  script("env -i"),
