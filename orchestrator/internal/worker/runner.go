@@ -196,8 +196,8 @@ func (r *processRunner) reap() {
 	_ = r.cmd.Wait() // its pipes are files of ours, so it waits for nothing else
 	r.launcher.collected(pid)
 	r.state = r.cmd.ProcessState
-	// Beside the rest: nobody has to wait for it but the launcher's end. Not before the process was collected, which on a busy machine
-	// takes up to a second while somebody reads all of /proc (Linux 6.18).
+	// Beside the rest: nobody has to wait for it but the launcher's end. Not before the process was collected: on a busy machine that
+	// was seen to take up to a second, and reading all of /proc meanwhile is suspected to be why.
 	go r.sweep()
 	r.readOut()
 	_ = r.stdoutW.CloseWithError(io.EOF)
