@@ -140,7 +140,7 @@ func (o *Orchestrator) openCatalog(ctx context.Context, stack *stages) error {
 		return now
 	})
 	o.catalog = catalog.New(commands)
-	asking, giveUp := context.WithTimeout(ctx, describeTimeout)
+	asking, giveUp := context.WithTimeout(ctx, 2*describeTimeout) // the second is for what worked last
 	asked := make(chan struct{})
 	go func() {
 		defer close(asked)
@@ -226,14 +226,40 @@ func (o *Orchestrator) spec(name string, p *plugin, queue string, slots int, sta
 	}
 }
 
-// describe starts a plugin's program, asks what it is and ends it. It also returns which version of the program that was.
+// describe starts a plugin's program, asks what it is and ends it. It also returns which version of the program that was: should the
+// file not work, it is the one that worked last, from its copy.
 func (o *Orchestrator) describe(ctx context.Context, name string, p *plugin) (*workerv1.Manifest, program.Version, error) {
 	v, err := p.file.next(name)
-	if err != nil {
+	var m *workerv1.Manifest
+	if err == nil {
+		m, err = o.ask(ctx, name, p, v)
+	}
+	if err == nil {
+		p.file.Prove(v)
+		return m, v, nil
+	}
+	back, ok := p.file.Recall()
+	if !ok || ctx.Err() != nil || back.Path == v.Path {
+		return m, v, err
+	}
+	m, backErr := o.ask(ctx, name, p, back)
+	if backErr != nil {
+		p.file.Forget()
 		return nil, v, err
 	}
+	p.file.recalled(err)
+	o.log.Error("the program of a plugin does not work; the copy of the one that worked last is used, and the file is tried when it changes, or when a queue of it is resumed",
+		"plugin", name, "program", p.file.path, "error", err)
+	return m, back, nil
+}
+
+// ask starts a version of a plugin's program, asks what it is and ends it. What it says can be used if there is no error.
+func (o *Orchestrator) ask(ctx context.Context, name string, p *plugin, v program.Version) (*workerv1.Manifest, error) {
 	m, err := o.launcher.Describe(ctx, started(o.spec(name, p, "", 1, describeTimeout), v))
-	return m, v, err
+	if err == nil {
+		err = catalog.Sound(m)
+	}
+	return m, err
 }
 
 // queueLauncher starts processes for one queue.
@@ -263,6 +289,7 @@ func (l queueLauncher) Launch(ctx context.Context, reports *pool.Pool) (pool.Pro
 		l.o.catalog.Note(name, nil, err)
 		return nil, err
 	}
+	p.file.Prove(v)
 	l.o.described(ctx, name, process.Manifest())
 	return process, nil
 }

@@ -84,6 +84,13 @@ func (f *programFile) next(plugin string) (program.Version, error) {
 	return v, nil
 }
 
+// recalled takes down why the copy of the version that worked last is started instead of the file.
+func (f *programFile) recalled(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused, f.missing = err.Error(), glance{}
+}
+
 // running takes down which version is started now.
 func (ps *programs) running(plugin string, f *programFile, v program.Version) {
 	f.mu.Lock()
@@ -214,6 +221,7 @@ func (ps *programs) try(ctx context.Context, name string, p *plugin) {
 		return
 	}
 	f.Adopt()
+	f.Prove(v)
 	if !ps.uses(name, f) {
 		return
 	}

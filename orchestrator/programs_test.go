@@ -107,6 +107,87 @@ func TestBadProgramIsRefused(t *testing.T) {
 	m.stop()
 }
 
+// Whatever is wrong with a program when the manager starts: as long as there is the copy of the one that worked last, its tasks run, and
+// the status says why the file is not used. The right file in its place is taken. Another sum in the configuration is no reason to use the
+// copy.
+func TestBrokenProgramsGoOnFromTheirCopies(t *testing.T) {
+	t.Parallel()
+	r := testenv.StartRedis(t, testenv.RedisOptions{})
+	good, fresh := variant(t, "1"), variant(t, "2")
+	m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "", "")
+	m.rewrite(m.breakagesConfig(r.URL(), sumOf(good)))
+	for name := range breakages() {
+		swap(t, m.program(name), good, 0o755)
+	}
+	m.start()
+	for name := range breakages() {
+		eventually(t, name+" is known", func() error {
+			if p := m.plugin(t, name); p.GetSha256() != sumOf(good) || p.GetError() != "" {
+				return fmt.Errorf("%s, %s", p.GetSha256(), p.GetError())
+			}
+			return nil
+		})
+	}
+	m.stop()
+	m.breakPrograms(t, good)
+	m.start()
+	c := straight(t, r)
+	for name, b := range breakages() {
+		ended, err := client.Wait(t.Context(), c, submit(t, c, name, map[string]any{"do": "return", "value": 1}))
+		if err != nil || ended.State != task.Completed || ended.Counters != (task.Counters{}) {
+			t.Errorf("%s: %+v, %v", name, ended, err)
+		}
+		if p := m.plugin(t, name); p.GetSha256() != sumOf(good) || !strings.Contains(p.GetRefused(), b.says) || p.GetError() != "" {
+			t.Errorf("%s is %s, refused: %q, error: %q", name, p.GetSha256(), p.GetRefused(), p.GetError())
+		}
+	}
+	for name := range breakages() {
+		repaired := fresh
+		if name == "wrong-sum" {
+			repaired = good
+		}
+		swap(t, m.program(name), repaired, 0o755)
+		eventually(t, name+" is taken", func() error {
+			if p := m.plugin(t, name); p.GetSha256() != sumOf(repaired) || p.GetRefused() != "" {
+				return fmt.Errorf("it is %s, refused: %q", p.GetSha256(), p.GetRefused())
+			}
+			return nil
+		})
+	}
+	m.stop()
+	m.breakPrograms(t, good)
+	m.rewrite(m.breakagesConfig(r.URL(), sumOf([]byte("another"))))
+	m.start()
+	eventually(t, "a copy with another sum than the pinned one is not used", func() error {
+		if q := m.queue(t, "wrong-sum"); q.GetState() != "circuit-open" || !strings.Contains(q.GetReason(), "its SHA-256 is") {
+			return fmt.Errorf("it is %s: %s", q.GetState(), q.GetReason())
+		}
+		return nil
+	})
+	if p := m.plugin(t, "missing"); p.GetSha256() != sumOf(fresh) {
+		t.Errorf("the one that was taken last is %s, and not %s", sumOf(fresh), p.GetSha256())
+	}
+	m.stop()
+}
+
+// breakPrograms does to each program what its name says.
+func (m *manager) breakPrograms(t *testing.T, good []byte) {
+	t.Helper()
+	for name, b := range breakages() {
+		content := []byte(b.content)
+		switch {
+		case b.mode == 0:
+			if err := os.Remove(m.program(name)); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		case b.content == "":
+			content = good
+		}
+		swap(t, m.program(name), content, b.mode)
+	}
+}
+
 // breakages are what can be wrong with a program, and what is said of it.
 func breakages() map[string]struct {
 	content string // empty is the good one
@@ -140,24 +221,15 @@ func TestBrokenProgramsPauseTheirQueues(t *testing.T) {
 	}
 	m.start() // so that the queues are known
 	m.stop()
+	if err := os.RemoveAll(filepath.Join(m.dir, "state", "programs")); err != nil { // no copy of a good one
+		t.Fatal(err)
+	}
 	c := straight(t, r)
 	var ids []task.ID
 	for name := range breakages() {
 		ids = append(ids, submit(t, c, name, map[string]any{"do": "return", "value": 1}))
 	}
-	for name, b := range breakages() {
-		content := []byte(b.content)
-		switch {
-		case b.mode == 0:
-			if err := os.Remove(m.program(name)); err != nil {
-				t.Fatal(err)
-			}
-			continue
-		case b.content == "":
-			content = good
-		}
-		swap(t, m.program(name), content, b.mode)
-	}
+	m.breakPrograms(t, good)
 	m.start()
 	for name, b := range breakages() {
 		eventually(t, name+" pauses its queue", func() error {

@@ -13,5 +13,8 @@
 // beside the copy, in vain. A pinned script is checked right before each start, which leaves a moment between the two; and for a
 // script there is no way back.
 //
+// Which version of a native program worked last is kept beside the copies: when a manager starts and the file does not work, it goes on
+// from that copy (Prove, Recall).
+//
 // The catalog asks and the pools start. The package starts nothing, and all of it may be called from several goroutines.
 package program

@@ -28,7 +28,8 @@ type Store struct {
 
 	mu    sync.Mutex // after the mutex of a file
 	files []*File
-	sound map[string]bool // sums of the copies whose content was checked by this manager
+	sound map[string]bool   // sums of the copies whose content was checked by this manager
+	works map[string]string // sums of the versions that worked last, by the paths of the programs; nil before they were read
 }
 
 // NewStore returns the store in a directory, which is made when it is needed. A leftover of another manager is used if its content is
@@ -54,8 +55,9 @@ func (s *Store) Prune() {
 	s.mu.Lock()
 	files := slices.Clone(s.files)
 	s.mu.Unlock()
-	wanted := map[string]bool{}
+	wanted := map[string]bool{adoptedName: true}
 	for _, f := range files {
+		wanted[s.adopted(f.path)] = true
 		for _, sum := range f.sums() {
 			wanted[sum] = true
 		}
