@@ -42,7 +42,8 @@ func (w waiter) Wait(ctx context.Context, id task.ID) (*task.Task, error) {
 
 // ender is the controller for those who end jobs that may have a lock: it is released once the job has its verdict. That is when
 // the worker has told the outcome, or its process is gone, so that nothing runs any more under the lock; that of a run which its
-// worker gave up is left to end by itself, which takes longer than the process does. The release does not wait for Redis to have the verdict: whoever joined the task listens a little longer for its end before it runs by itself.
+// worker gave up is left to end by itself, which takes longer than the process does. The release does not wait for Redis to have
+// the verdict: whoever joined the task listens a little longer for its end before it runs by itself.
 type ender struct {
 	*controller.Controller
 	locker  *lock.Locker
