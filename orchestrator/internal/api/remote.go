@@ -107,14 +107,18 @@ type doorman struct {
 	next   http.Handler
 	errors *connect.ErrorWriter
 	log    *slog.Logger
-	told   *rate.Limiter
+	told   map[string]*rate.Limiter // by a token's name; "" is everybody without a known one
 }
 
+// refusalsLogged is how many refused calls of one token are logged at once; then it is one a second.
+const refusalsLogged = 10
+
 func (s *Server) doorman(next http.Handler) http.Handler {
-	return &doorman{
-		tokens: s.options.Remote.Tokens, next: next, errors: connect.NewErrorWriter(), log: s.options.Log,
-		told: rate.NewLimiter(rate.Every(time.Second), 10), //nolint:mnd // lines about refused calls: ten, then one a second
+	d := &doorman{tokens: s.options.Remote.Tokens, next: next, errors: connect.NewErrorWriter(), log: s.options.Log, told: map[string]*rate.Limiter{}}
+	for _, t := range append([]Token{{}}, d.tokens...) {
+		d.told[t.name] = rate.NewLimiter(rate.Every(time.Second), refusalsLogged)
 	}
+	return d
 }
 
 var (
@@ -138,7 +142,7 @@ func (d *doorman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.next.ServeHTTP(w, r.WithContext(withCaller(r.Context(), "token "+t.name+" from "+r.RemoteAddr)))
 		return
 	}
-	if d.told.Allow() {
+	if d.told[t.name].Allow() { // each its own, so that a stranger who knocks for ever hides nobody else
 		d.log.Warn("a call of the API was refused", "from", r.RemoteAddr, "token", t.name, "procedure", r.URL.Path, "error", err)
 	}
 	if d.errors.IsSupported(r) {

@@ -29,6 +29,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/api"
 	"github.com/drover-jobs/drover/protocol/client"
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
+	"github.com/drover-jobs/drover/protocol/task"
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
@@ -104,6 +105,18 @@ func TestRoles(t *testing.T) {
 	t.Parallel()
 	w, log := newWorld(t), &journal{}
 	address, roots := remote(t, w, log)
+	// A stranger who knocks for ever is logged now and then, and hides nobody else's refusal.
+	stranger, err := client.Dial(address, client.WithTLS(&tls.Config{RootCAs: roots}), client.WithToken("a-secret-of-nobody-0123456789"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 {
+		_, _ = stranger.Get(t.Context(), task.ID("misbehave:x"))
+	}
+	_ = stranger.Close()
+	if n := strings.Count(log.String(), "not known here"); n == 0 || n > 20 {
+		t.Errorf("50 refusals of a stranger gave %d lines, want some and not all", n)
+	}
 	for name, c := range map[string]struct {
 		token                           string
 		submit, get, cancel, status, op connect.Code // 0 is allowed
