@@ -111,7 +111,7 @@ func TestRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 50 {
-		_, _ = stranger.Get(t.Context(), task.ID("misbehave:x"))
+		_, _ = stranger.Get(t.Context(), task.ID{Queue: "misbehave", Key: "x"})
 	}
 	_ = stranger.Close()
 	if n := strings.Count(log.String(), "not known here"); n == 0 || n > 20 {
