@@ -9,11 +9,12 @@ const (
 	FieldKills         = "drover_kills"
 	FieldInterruptions = "drover_interruptions"
 	FieldLosses        = "drover_losses"
-	FieldEnd           = "drover_end"     // the State in which an archived task ended, as its name
-	FieldHolder        = "drover_holder"  // only of an active task: the token of the call that took it
-	FieldSuspect       = "drover_suspect" // "1" for a task that must run alone in a process
-	FieldHistory       = "drover_history" // the last runs that did not end well: see EncodeHistory
-	FieldOrder         = "drover_order"   // only of a waiting task that was given back: its place among those
+	FieldEnd           = "drover_end"      // the State in which an archived task ended, as its name
+	FieldHolder        = "drover_holder"   // only of an active task: the token of the call that took it
+	FieldSuspect       = "drover_suspect"  // "1" for a task that must run alone in a process
+	FieldHistory       = "drover_history"  // the last runs that did not end well: see EncodeHistory
+	FieldProgress      = "drover_progress" // the last event of progress of some run, encoded: see EncodeEvents
+	FieldOrder         = "drover_order"    // only of a waiting task that was given back: its place among those
 )
 
 // HeaderSubmitted is the header of a task's asynq message that holds when it was submitted, in Unix milliseconds.

@@ -24,7 +24,7 @@ const (
 type Stored struct {
 	Message, State, PendingSince           string
 	Failures, Kills, Interruptions, Losses string
-	End, Result, History                   string
+	End, Result, History, Progress         string
 	// Due is the Unix second at which a scheduled or failed task is due.
 	Due string
 }
@@ -53,6 +53,7 @@ func (s Stored) Read(id ID) (*Task, *Message, error) {
 	switch s.State {
 	case AsynqActive:
 		t.Attempts++
+		t.Progress = latest(s.Progress, t.Attempts)
 	case AsynqPending:
 		if ns, err := strconv.ParseInt(s.PendingSince, 10, 64); err == nil && t.Submitted.IsZero() {
 			t.Submitted = time.Unix(0, ns).UTC()
@@ -74,6 +75,15 @@ func (s Stored) Read(id ID) (*Task, *Message, error) {
 		}
 	}
 	return t, message, nil
+}
+
+// latest is the progress that a run reported last; nil when what lies there is of an earlier run, or nothing.
+func latest(encoded string, attempt int) *Progress {
+	events, err := DecodeEvents([]byte(encoded))
+	if err != nil || len(events) != 1 || events[0].Attempts != attempt {
+		return nil
+	}
+	return events[0].Progress
 }
 
 // StateOfAsynq says asynq's state in Drover's words. An active task is Running: only the manager that has it knows whether a

@@ -28,8 +28,8 @@ type Task struct {
 	RunAt time.Time
 	// Queued is how long the last run waited before it began; Run is how long it took.
 	Queued, Run time.Duration
-	Manager     string // name of the manager that ended or holds it
-	Progress    *Progress
+	Manager     string    // name of the manager that ended or holds it
+	Progress    *Progress // what the worker of the run that goes on said last; nil when it said nothing, or nothing runs
 	History     []Attempt // the last runs that did not end well, the oldest first; at most MaxHistory
 }
 

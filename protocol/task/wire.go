@@ -18,7 +18,7 @@ func (t *Task) Proto() *taskv1.Task {
 		Payload: t.Payload, Result: t.Result, Fault: t.Fault.Proto(),
 		SubmittedMs: millis(t.Submitted), StartedMs: millis(t.Started), EndedMs: millis(t.Ended), RunAtMs: millis(t.RunAt),
 		QueuedMs: t.Queued.Milliseconds(), RunMs: t.Run.Milliseconds(), Manager: valid(t.Manager),
-		History: historyProto(t.History),
+		History: historyProto(t.History), Progress: t.Progress.Proto(),
 	}
 }
 
@@ -33,7 +33,7 @@ func FromProto(p *taskv1.Task) (*Task, error) {
 		Payload: p.GetPayload(), Result: p.GetResult(), Fault: fault.FromProto(p.GetFault()),
 		Submitted: fromMillis(p.GetSubmittedMs()), Started: fromMillis(p.GetStartedMs()), Ended: fromMillis(p.GetEndedMs()), RunAt: fromMillis(p.GetRunAtMs()),
 		Queued: time.Duration(p.GetQueuedMs()) * time.Millisecond, Run: time.Duration(p.GetRunMs()) * time.Millisecond, Manager: p.GetManager(),
-		History: historyFromProto(p.GetHistory()),
+		History: historyFromProto(p.GetHistory()), Progress: ProgressFromProto(p.GetProgress()),
 	}, nil
 }
 

@@ -1,5 +1,5 @@
 // Package api is the stage that answers applications, plugins and the console: the services of drover/api/v1 over HTTP
-// (gRPC, gRPC-Web, connect and plain JSON) on Unix sockets, and on the network with TLS and tokens.
+// (gRPC, gRPC-Web, connect and plain JSON; the ends of tasks as server-sent events, too) on Unix sockets, and on the network with TLS and tokens.
 //
 // It owns the sockets, from before anybody else may touch them to the removal of their files, who may call what on which
 // of them, and the limits of what a caller may send and how long it may take. It does not own tasks: it asks a client of
@@ -46,12 +46,13 @@ type limits struct {
 	idle   time.Duration // for a connection without a call
 	finish time.Duration // for calls in progress at the end
 	unary  time.Duration // for one call that is no wait
+	beat   time.Duration // between signs of life of a silent stream of server-sent events
 }
 
 func defaultLimits() limits {
 	return limits{
 		header: 10 * time.Second, body: 30 * time.Second, send: 30 * time.Second, idle: 2 * time.Minute,
-		finish: 500 * time.Millisecond, unary: time.Minute,
+		finish: 500 * time.Millisecond, unary: time.Minute, beat: heartbeat,
 	}
 }
 

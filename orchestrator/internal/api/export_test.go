@@ -13,14 +13,15 @@ func (s *Server) Handler() http.Handler { return s.handler(context.Background(),
 
 // Quick shortens every limit, so that tests see what happens after them.
 func (s *Server) Quick(d time.Duration) {
-	s.limits = limits{header: d, body: d, send: d, idle: d, finish: 5 * d, unary: 20 * d}
+	s.limits = limits{header: d, body: d, send: d, idle: d, finish: 5 * d, unary: 20 * d, beat: d}
 }
 
 // The bounds of requests.
 const (
-	MaxIDs     = maxIDs
-	MaxRequest = maxRequest
-	MaxStreams = maxStreams
+	MaxIDs      = maxIDs
+	MaxRequest  = maxRequest
+	MaxStreams  = maxStreams
+	MaxEventIDs = maxEventIDs
 )
 
 // MaxFollowers is how many streams of the ControlService there may be.

@@ -58,7 +58,9 @@ func (s *Server) handler(waits context.Context, may rights) http.Handler {
 	}
 	merged := func(ctx context.Context) (context.Context, func()) { return merge(ctx, waits) }
 	mux := http.NewServeMux()
-	mux.Handle(apiv1connect.NewTaskServiceHandler(&tasks{client: s.options.Tasks, waits: merged}, options...))
+	served := &tasks{client: s.options.Tasks, waits: merged, beat: s.limits.beat}
+	mux.Handle(apiv1connect.NewTaskServiceHandler(served, options...))
+	mux.HandleFunc("GET "+pathEvents, served.events) // every door allows to follow tasks
 	controls := &control{control: s.options.Control, waits: merged, followers: make(chan struct{}, maxFollowers)}
 	mux.Handle(apiv1connect.NewControlServiceHandler(controls, options...))
 	return s.timed(mux)

@@ -105,7 +105,6 @@ func listenRemote(r *Remote, log *slog.Logger) (net.Listener, error) {
 type doorman struct {
 	tokens []Token
 	next   http.Handler
-	errors *connect.ErrorWriter
 	log    *slog.Logger
 	told   map[string]*rate.Limiter // by a token's name; "" is everybody without a known one
 }
@@ -114,7 +113,7 @@ type doorman struct {
 const refusalsLogged = 10
 
 func (s *Server) doorman(next http.Handler) http.Handler {
-	d := &doorman{tokens: s.options.Remote.Tokens, next: next, errors: connect.NewErrorWriter(), log: s.options.Log, told: map[string]*rate.Limiter{}}
+	d := &doorman{tokens: s.options.Remote.Tokens, next: next, log: s.options.Log, told: map[string]*rate.Limiter{}}
 	for _, t := range append([]Token{{}}, d.tokens...) {
 		d.told[t.name] = rate.NewLimiter(rate.Every(time.Second), refusalsLogged)
 	}
@@ -145,15 +144,7 @@ func (d *doorman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if d.told[t.name].Allow() { // each its own, so that a stranger who knocks for ever hides nobody else
 		d.log.Warn("a call of the API was refused", "from", r.RemoteAddr, "token", t.name, "procedure", r.URL.Path, "error", err)
 	}
-	if d.errors.IsSupported(r) {
-		_ = d.errors.Write(w, r, connect.NewError(code, err)) // who has gone need not be told
-		return
-	}
-	status := http.StatusUnauthorized
-	if code == connect.CodePermissionDenied {
-		status = http.StatusForbidden
-	}
-	http.Error(w, err.Error(), status)
+	refuse(w, r, connect.NewError(code, err))
 }
 
 // recognise finds the token of a header. It takes as long for a wrong one as for a right one.

@@ -32,7 +32,8 @@ func ParseRole(name string) (Role, error) {
 // may reports whether a role allows a procedure. What is not named here is for those who operate.
 func (r Role) may(procedure string) bool {
 	switch procedure {
-	case apiv1connect.TaskServiceGetProcedure, apiv1connect.TaskServiceWaitProcedure, apiv1connect.TaskServiceSubscribeProcedure:
+	case apiv1connect.TaskServiceGetProcedure, apiv1connect.TaskServiceWaitProcedure, apiv1connect.TaskServiceSubscribeProcedure,
+		pathEvents:
 		return true
 	case apiv1connect.TaskServiceSubmitProcedure, apiv1connect.TaskServiceSubmitBatchProcedure, apiv1connect.TaskServiceCancelProcedure:
 		return r != RoleObserve

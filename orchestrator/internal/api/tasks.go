@@ -23,6 +23,7 @@ const maxDelay = 10 * 365 * 24 * time.Hour
 type tasks struct {
 	client client.Client
 	waits  func(context.Context) (context.Context, func()) // a context that also ends when the manager stops
+	beat   time.Duration                                   // see heartbeat
 }
 
 var _ apiv1connect.TaskServiceHandler = (*tasks)(nil)

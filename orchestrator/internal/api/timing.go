@@ -24,7 +24,9 @@ func (s *Server) timed(next http.Handler) http.Handler {
 		s.calls.Add(1)
 		defer s.calls.Done()
 		p := &pace{conn: http.NewResponseController(w), send: s.limits.send}
-		_ = p.conn.SetReadDeadline(time.Now().Add(s.limits.body)) // where there are no deadlines there is no network
+		if r.ContentLength != 0 { // without a body there is no end at which the server forgets the deadline
+			_ = p.conn.SetReadDeadline(time.Now().Add(s.limits.body)) // where there are no deadlines there is no network
+		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), paceKey{}, p)))
 	})
 }
@@ -42,10 +44,17 @@ func paceOf(ctx context.Context) *pace {
 func send[M any](p *pace, stream *connect.ServerStream[M], message *M) error {
 	p.beforeSend()
 	err := stream.Send(message)
-	if p.conn != nil && err == nil {
-		_ = p.conn.SetWriteDeadline(time.Time{}) // see timed
+	if err == nil {
+		p.sent()
 	}
 	return err
+}
+
+// sent takes the deadline of beforeSend away.
+func (p *pace) sent() {
+	if p.conn != nil {
+		_ = p.conn.SetWriteDeadline(time.Time{}) // see timed
+	}
 }
 
 // beforeSend gives the caller the time to read what is about to be sent; one that does not is cut off.

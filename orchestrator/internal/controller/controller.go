@@ -29,6 +29,7 @@ type Controller struct {
 	Deps
 	progress chan struct{} // has an element when there is some to publish
 	told     *rate.Limiter // of lines about failures
+	kept     *redis.Script // progress.lua
 
 	mu     sync.Mutex
 	latest map[*job.Job]task.Progress
@@ -44,7 +45,7 @@ type Counts struct {
 
 // New returns a controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, progress: make(chan struct{}, 1), told: rate.NewLimiter(toldPerSecond, toldAtOnce), latest: map[*job.Job]task.Progress{}, counts: map[string]*Counts{}, timers: map[string]*timer{}}
+	return &Controller{Deps: d, progress: make(chan struct{}, 1), told: rate.NewLimiter(toldPerSecond, toldAtOnce), kept: redis.NewScript(progressSource), latest: map[*job.Job]task.Progress{}, counts: map[string]*Counts{}, timers: map[string]*timer{}}
 }
 
 // End decides what becomes of a job. A second end of the same job changes nothing.

@@ -27,20 +27,24 @@ type published struct {
 	times  []time.Time
 }
 
-func (p *published) Publish(ctx context.Context, channel string, message any) *redis.IntCmd {
+// EvalSha takes the call of progress.lua, which the tests of package orchestrator run in a real Redis.
+func (p *published) EvalSha(ctx context.Context, _ string, _ []string, args ...any) *redis.Cmd {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	data, _ := message.([]byte)
-	events, err := task.DecodeEvents(data)
-	if err != nil {
-		return redis.NewIntResult(0, err)
-	}
 	if p.events == nil {
 		p.events = map[string][]*task.Event{}
 	}
-	p.events[channel] = append(p.events[channel], events...)
+	channel, _ := args[1].(string)
+	for i := 3; i < len(args); i += 2 {
+		data, _ := args[i].([]byte)
+		events, err := task.DecodeEvents(data)
+		if err != nil {
+			return redis.NewCmdResult(nil, err)
+		}
+		p.events[channel] = append(p.events[channel], events...)
+	}
 	p.times = append(p.times, time.Now())
-	return redis.NewIntCmd(ctx)
+	return redis.NewCmd(ctx)
 }
 
 func newController(p *published, log *bytes.Buffer) *controller.Controller {

@@ -2,7 +2,11 @@ package controller
 
 import (
 	"context"
+	_ "embed"
+	"errors"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/protocol/task"
@@ -47,13 +51,20 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// publish sends what progress there is, one message a queue. Progress that cannot be sent is dropped: the next replaces it.
+//go:embed progress.lua
+var progressSource string
+
+// publish sends what progress there is, one message a queue, and leaves it with the tasks. Progress that cannot be sent is dropped: the
+// next replaces it.
 func (c *Controller) publish(ctx context.Context) {
 	c.mu.Lock()
-	byQueue := map[string][]*task.Event{}
+	byQueue := map[string][]any{}
 	now := time.Now()
 	for j, p := range c.latest {
-		byQueue[j.ID.Queue] = append(byQueue[j.ID.Queue], &task.Event{ID: j.ID, State: task.Running, At: now, Attempts: j.Attempt(), Progress: &p})
+		data, err := task.EncodeEvents(&task.Event{ID: j.ID, State: task.Running, At: now, Attempts: j.Attempt(), Progress: &p})
+		if err == nil {
+			byQueue[j.ID.Queue] = append(byQueue[j.ID.Queue], j.ID.Key, data)
+		}
 	}
 	clear(c.latest)
 	c.mu.Unlock()
@@ -61,11 +72,9 @@ func (c *Controller) publish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	for queue, events := range byQueue {
-		data, err := task.EncodeEvents(events...)
-		if err != nil {
-			continue
-		}
-		if err := c.Redis.Publish(ctx, task.KeysOf(queue).EventsChannel(), data).Err(); err != nil {
+		keys := task.KeysOf(queue)
+		args := append([]any{keys.TaskPrefix(), keys.EventsChannel()}, events...)
+		if err := c.kept.Run(ctx, c.Redis, []string{keys.Active()}, args...).Err(); err != nil && !errors.Is(err, redis.Nil) {
 			c.Log.Debug("progress was not published", "queue", queue, "error", err)
 			return
 		}

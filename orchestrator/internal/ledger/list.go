@@ -198,7 +198,7 @@ func sound(id task.ID) bool {
 	return err == nil && parsed == id
 }
 
-const sightingFields = 12
+const sightingFields = 13
 
 // lookAt looks at the next tasks of a source and reports whether there are more behind them.
 func (l *Ledger) lookAt(ctx context.Context, queue string, from source, at token, n int) (seen []sighting, more bool, err error) {
@@ -215,7 +215,7 @@ func (l *Ledger) lookAt(ctx context.Context, queue string, from source, at token
 	for v := values[head:]; len(v) > 0; v = v[sightingFields:] {
 		s := sighting{key: text(v[0]), score: text(v[1]), stored: task.Stored{
 			Message: text(v[2]), State: text(v[3]), PendingSince: text(v[4]), Failures: text(v[5]), Kills: text(v[6]),
-			Interruptions: text(v[7]), Losses: text(v[8]), End: text(v[9]), Result: text(v[10]), History: text(v[11]),
+			Interruptions: text(v[7]), Losses: text(v[8]), End: text(v[9]), Result: text(v[10]), History: text(v[11]), Progress: text(v[12]),
 		}}
 		s.id = task.ID{Queue: queue, Key: s.key}
 		if from.how == "up" {

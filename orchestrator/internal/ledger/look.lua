@@ -7,9 +7,9 @@
 -- ARGV[4] its score; how far from the right end of a list it was
 -- ARGV[5] at most so many tasks
 -- ARGV[6] no further task when this many bytes of messages are together
--- Returns the number of tasks in all, "1" when there are more behind, and a flat list, twelve values a task: key, score (of a
+-- Returns the number of tasks in all, "1" when there are more behind, and a flat list, thirteen values a task: key, score (of a
 -- list its place), msg, state, pending_since, drover_failures, drover_kills, drover_interruptions, drover_losses, drover_end,
--- result, drover_history; empty where there is none. A task without a hash has an empty msg and state.
+-- result, drover_history, drover_progress; empty where there is none. A task without a hash has an empty msg and state.
 --
 -- When the task to go on after is gone, a list goes on at its end, because tasks leave it there, and a sorted set with what
 -- has the same score.
@@ -54,13 +54,13 @@ local out = {total, ""}
 local size, taken = 0, 0
 for i = 1, #entries, 2 do
   local v = redis.pcall("HMGET", ARGV[1] .. entries[i], "msg", "state", "pending_since", "drover_failures", "drover_kills",
-    "drover_interruptions", "drover_losses", "drover_end", "result", "drover_history")
+    "drover_interruptions", "drover_losses", "drover_end", "result", "drover_history", "drover_progress")
   if v.err then -- the key is no hash
     v = {}
   end
   out[#out + 1] = entries[i]
   out[#out + 1] = entries[i + 1]
-  for f = 1, 10 do
+  for f = 1, 11 do
     out[#out + 1] = v[f] or ""
   end
   taken = taken + 1

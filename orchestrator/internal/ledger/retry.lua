@@ -26,7 +26,7 @@ for i = 6, #ARGV, 6 do
     if state == "archived" then
       redis.call("ZREM", KEYS[3], id)
       redis.call("HDEL", task, "drover_failures", "drover_kills", "drover_interruptions", "drover_losses", "drover_end",
-        "drover_holder", "drover_suspect", "drover_order")
+        "drover_holder", "drover_suspect", "drover_order", "drover_progress")
       redis.call("DEL", ARGV[2] .. id)
       redis.call("LPUSH", KEYS[1], id)
     else

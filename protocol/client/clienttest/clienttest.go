@@ -94,6 +94,12 @@ func (t *suite) wait(ctx context.Context, id task.ID) *task.Task {
 // until polls the task until its state is the one wanted.
 func (t *suite) until(ctx context.Context, id task.ID, wanted task.State) {
 	t.Helper()
+	t.untilIt(ctx, id, "became "+wanted.String(), func(now *task.Task) bool { return now.State == wanted })
+}
+
+// untilIt polls the task until it is as wanted.
+func (t *suite) untilIt(ctx context.Context, id task.ID, what string, is func(*task.Task) bool) {
+	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -101,12 +107,12 @@ func (t *suite) until(ctx context.Context, id task.ID, wanted task.State) {
 		if err != nil {
 			t.Fatalf("get %s: %v", id, err)
 		}
-		if got.State == wanted {
+		if is(got) {
 			return
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("task %s is %s and never became %s", id, got.State, wanted)
+			t.Fatalf("task %s is %s and never %s", id, got.State, what)
 		case <-tick.C:
 		}
 	}

@@ -16,6 +16,7 @@ func subscribeTests() map[string]func(*suite) {
 		"subscribe/WaitAll keeps the order":        waitAllOrder,
 		"subscribe/unknown IDs in a list":          unknownInList,
 		"subscribe/progress is told when asked":    progress,
+		"subscribe/progress can be asked for":      latestProgress,
 		"subscribe/a deadline ends it":             deadline,
 		"subscribe/the consumer may leave":         leaveEarly,
 		"subscribe/many wait for one":              manyForOne,
@@ -131,6 +132,19 @@ func progress(t *suite) {
 	}
 	if seen == 0 {
 		t.Error("no progress came")
+	}
+}
+
+// Whoever asks for a running task learns how far it was when its worker said something last; of one that has ended nothing is said.
+func latestProgress(t *suite) {
+	ctx := t.limit()
+	s := t.submit(ctx, Payload{Do: "progress", Value: nonce(), MS: 1000})
+	t.untilIt(ctx, s.ID, "had progress", func(now *task.Task) bool {
+		return now.State == task.Running && now.Progress != nil && now.Progress.Done > 0
+	})
+	t.wait(ctx, s.ID)
+	if now, err := t.Client.Get(ctx, s.ID); err != nil || now.Progress != nil {
+		t.Errorf("after its end it is %+v, %v, want no progress", now, err)
 	}
 }
 

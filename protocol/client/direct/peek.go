@@ -20,7 +20,7 @@ import (
 //
 // Returns an empty list when there is no such task; a list of one, the record, when it has ended; otherwise the fields
 // msg, state, pending_since, failures, kills, interruptions, losses, end and result of its hash, nil where there is
-// none, the Unix second at which it is due, and the history.
+// none, the Unix second at which it is due, the history and the progress.
 //
 //nolint:gochecknoglobals // compiled once; never written
 var peekScript = redis.NewScript(`
@@ -39,12 +39,13 @@ if seen[2] == 'scheduled' then
 elseif seen[2] == 'retry' then
 	seen[10] = redis.call('ZSCORE', KEYS[4], ARGV[1])
 end
-seen[11] = redis.call('HGET', KEYS[2], '` + task.FieldHistory + `')
+local more = redis.call('HMGET', KEYS[2], '` + task.FieldHistory + `', '` + task.FieldProgress + `')
+seen[11], seen[12] = more[1], more[2]
 return seen
 `)
 
 // peekFields is the length of peekScript's answer for a task that has no record.
-const peekFields = 11
+const peekFields = 12
 
 // sight is what peekScript saw of one task.
 type sight struct {
@@ -152,7 +153,7 @@ func stored(values []any) task.Stored {
 	return task.Stored{
 		Message: text(values[0]), State: text(values[1]), PendingSince: text(values[2]),
 		Failures: text(values[3]), Kills: text(values[4]), Interruptions: text(values[5]), Losses: text(values[6]),
-		End: text(values[7]), Result: text(values[8]), Due: text(values[9]), History: text(values[10]),
+		End: text(values[7]), Result: text(values[8]), Due: text(values[9]), History: text(values[10]), Progress: text(values[11]),
 	}
 }
 

@@ -107,6 +107,19 @@ func (s *Standin) Take(ctx context.Context) (*task.Message, error) {
 	return task.DecodeMessage([]byte(data))
 }
 
+// progressScript keeps the progress of a running task and publishes it.
+//
+// KEYS[1] the task's hash
+// ARGV[1] channel of events   ARGV[2] encoded event
+//
+//nolint:gochecknoglobals // compiled once; never written
+var progressScript = redis.NewScript(`
+if redis.call('HGET', KEYS[1], 'state') == 'active' then
+	redis.call('HSET', KEYS[1], '` + task.FieldProgress + `', ARGV[2])
+end
+redis.call('PUBLISH', ARGV[1], ARGV[2])
+`)
+
 // End ends an active task: its record is kept, unless the options say otherwise, and its end is published.
 func (s *Standin) End(ctx context.Context, t *task.Task) error {
 	if s.options.NoRecords {

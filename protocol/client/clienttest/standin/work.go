@@ -130,5 +130,6 @@ func (s *Standin) publish(e *task.Event) {
 	if err != nil {
 		panic(fmt.Sprintf("write an event: %v", err))
 	}
-	_ = s.rdb.Publish(ctx, task.KeysOf(s.queue).EventsChannel(), data) // progress may be lost
+	keys := task.KeysOf(s.queue)
+	_ = progressScript.Run(ctx, s.rdb, []string{keys.Task(e.ID.Key)}, keys.EventsChannel(), data) // progress may be lost
 }

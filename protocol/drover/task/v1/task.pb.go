@@ -632,7 +632,9 @@ type Task struct {
 	// The manager that ended or holds it.
 	Manager string `protobuf:"bytes,15,opt,name=manager,proto3" json:"manager,omitempty"`
 	// The last runs that did not end well, the oldest first; at most 8.
-	History       []*Attempt `protobuf:"bytes,16,rep,name=history,proto3" json:"history,omitempty"`
+	History []*Attempt `protobuf:"bytes,16,rep,name=history,proto3" json:"history,omitempty"`
+	// How far the run that goes on is, as its worker said last; only of a running task, and none before the worker says something.
+	Progress      *Progress `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -775,6 +777,13 @@ func (x *Task) GetManager() string {
 func (x *Task) GetHistory() []*Attempt {
 	if x != nil {
 		return x.History
+	}
+	return nil
+}
+
+func (x *Task) GetProgress() *Progress {
+	if x != nil {
+		return x.Progress
 	}
 	return nil
 }
@@ -967,7 +976,7 @@ const file_drover_task_v1_task_proto_rawDesc = "" +
 	"\bProgress\x12\x12\n" +
 	"\x04done\x18\x01 \x01(\x04R\x04done\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x04R\x05total\x12\x12\n" +
-	"\x04note\x18\x03 \x01(\tR\x04note\"\x82\x04\n" +
+	"\x04note\x18\x03 \x01(\tR\x04note\"\xb8\x04\n" +
 	"\x04Task\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12+\n" +
@@ -986,7 +995,8 @@ const file_drover_task_v1_task_proto_rawDesc = "" +
 	"\tqueued_ms\x18\r \x01(\x03R\bqueuedMs\x12\x15\n" +
 	"\x06run_ms\x18\x0e \x01(\x03R\x05runMs\x12\x18\n" +
 	"\amanager\x18\x0f \x01(\tR\amanager\x121\n" +
-	"\ahistory\x18\x10 \x03(\v2\x17.drover.task.v1.AttemptR\ahistory\"\x9b\x02\n" +
+	"\ahistory\x18\x10 \x03(\v2\x17.drover.task.v1.AttemptR\ahistory\x124\n" +
+	"\bprogress\x18\x11 \x01(\v2\x18.drover.task.v1.ProgressR\bprogress\"\x9b\x02\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.drover.task.v1.StateR\x05state\x12\x13\n" +
@@ -1069,15 +1079,16 @@ var file_drover_task_v1_task_proto_depIdxs = []int32{
 	3,  // 3: drover.task.v1.Task.counters:type_name -> drover.task.v1.Counters
 	2,  // 4: drover.task.v1.Task.fault:type_name -> drover.task.v1.Fault
 	4,  // 5: drover.task.v1.Task.history:type_name -> drover.task.v1.Attempt
-	0,  // 6: drover.task.v1.Event.state:type_name -> drover.task.v1.State
-	5,  // 7: drover.task.v1.Event.progress:type_name -> drover.task.v1.Progress
-	1,  // 8: drover.task.v1.Event.fault_kind:type_name -> drover.task.v1.FaultKind
-	7,  // 9: drover.task.v1.Events.events:type_name -> drover.task.v1.Event
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	5,  // 6: drover.task.v1.Task.progress:type_name -> drover.task.v1.Progress
+	0,  // 7: drover.task.v1.Event.state:type_name -> drover.task.v1.State
+	5,  // 8: drover.task.v1.Event.progress:type_name -> drover.task.v1.Progress
+	1,  // 9: drover.task.v1.Event.fault_kind:type_name -> drover.task.v1.FaultKind
+	7,  // 10: drover.task.v1.Events.events:type_name -> drover.task.v1.Event
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_drover_task_v1_task_proto_init() }
