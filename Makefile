@@ -79,7 +79,7 @@ verify-generated: $(TOOLS)/.built
 	@echo "verify: generated code is current"
 	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
 	cd protocol; for template in $(TEMPLATES); do $(BUF) generate --template "$$template" -o "$$fresh"; done; cd ..; \
-	diff -r -x '*.proto' -x doc.go -x '*_test.go' protocol/drover "$$fresh/drover" \
+	diff -r -x '*.proto' -x doc.go -x '*_test.go' protocol/drover "$$fresh/drover" && diff protocol/openapi/openapi.json "$$fresh/openapi/openapi.json" \
 		|| { echo "the generated code differs from what the .proto files say: run \`make generate\` and commit it"; exit 1; }
 
 .PHONY: verify-proto
@@ -115,7 +115,7 @@ lint: $(TOOLS)/.built ## run golangci-lint with .golangci.yaml
 	@$(TOOLS)/golangci-lint run --allow-parallel-runners ./...
 
 .PHONY: generate
-generate: $(TOOLS)/.built ## generate the Go code of the protocol anew
+generate: $(TOOLS)/.built ## generate the Go code of the protocol and the OpenAPI document anew
 	@cd protocol; for template in $(TEMPLATES); do $(BUF) generate --template "$$template"; done
 
 .PHONY: bench

@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/drover-jobs/drover/protocol/drover/api/v1/apiv1connect"
+	"github.com/drover-jobs/drover/protocol/openapi"
 )
 
 const (
@@ -60,6 +61,10 @@ func (s *Server) handler(waits context.Context, may rights) http.Handler {
 	mux := http.NewServeMux()
 	served := &tasks{client: s.options.Tasks, waits: merged, beat: s.limits.beat}
 	mux.Handle(apiv1connect.NewTaskServiceHandler(served, options...))
+	mux.HandleFunc("GET "+pathOpenAPI, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(openapi.Document()) // who has gone need not be told
+	})
 	mux.HandleFunc("GET "+pathEvents, served.events) // every door allows to follow tasks
 	controls := &control{control: s.options.Control, waits: merged, followers: make(chan struct{}, maxFollowers)}
 	mux.Handle(apiv1connect.NewControlServiceHandler(controls, options...))

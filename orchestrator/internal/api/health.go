@@ -8,6 +8,7 @@ import (
 // Paths beside the services.
 const (
 	pathMetrics = "/metrics"
+	pathOpenAPI = "/openapi.json"
 	pathAlive   = "/healthz"
 	pathReady   = "/readyz"
 )

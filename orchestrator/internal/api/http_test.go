@@ -57,6 +57,25 @@ func TestPlainJSON(t *testing.T) {
 	}
 }
 
+// The description of the API is served where the API is.
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	serve(t, w.server(0))
+	for _, socket := range []string{w.socket, w.plugin} {
+		answer, err := plain(t, socket).Get("http://drover/openapi.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document struct{ OpenAPI string }
+		err = json.NewDecoder(answer.Body).Decode(&document)
+		_ = answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK || document.OpenAPI != "3.1.0" {
+			t.Errorf("the answer is %s, %+v, %v", answer.Status, document, err)
+		}
+	}
+}
+
 // What is wrong with a request is told with a code that fits and words that name the field.
 func TestWrongRequests(t *testing.T) {
 	t.Parallel()

@@ -33,7 +33,7 @@ func ParseRole(name string) (Role, error) {
 func (r Role) may(procedure string) bool {
 	switch procedure {
 	case apiv1connect.TaskServiceGetProcedure, apiv1connect.TaskServiceWaitProcedure, apiv1connect.TaskServiceSubscribeProcedure,
-		pathEvents:
+		pathEvents, pathOpenAPI:
 		return true
 	case apiv1connect.TaskServiceSubmitProcedure, apiv1connect.TaskServiceSubmitBatchProcedure, apiv1connect.TaskServiceCancelProcedure:
 		return r != RoleObserve
