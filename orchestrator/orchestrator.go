@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -198,9 +199,11 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 	before, latest := o.intake.Totals(), time.Now().Add(o.store.Load().Manager.DrainTimeout+stopBound)
 	o.log.Info("stopping", "in_hand", o.intake.InHand())
 	o.status.stopping()
+	answers, askNoMore := o.askRedis()
+	defer askNoMore()
 	c.pools.Wait()
 	// Every task has its verdict now. Redis gets a moment to take them, a short one when it does not answer anyway.
-	wait := min(o.settleWait(), max(settleTimeoutAway, time.Until(latest)-settleMargin))
+	wait := min(o.settleWait(answers), max(settleTimeoutAway, time.Until(latest)-settleMargin))
 	timer := time.AfterFunc(wait, func() { close(c.giveUp) })
 	o.awaitLocks(released, wait)
 	c.taking.Wait()
@@ -247,16 +250,35 @@ const (
 )
 
 // settleWait is how long the stop waits for Redis.
-func (o *Orchestrator) settleWait() time.Duration {
-	if o.intake.Health().Err() != nil {
-		return settleTimeoutAway
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), settleProbe)
-	defer cancel()
-	if err := o.redis.Ping(ctx).Err(); err != nil {
+func (o *Orchestrator) settleWait(answers func() bool) time.Duration {
+	if o.intake.Health().Err() != nil || !answers() {
 		return settleTimeoutAway
 	}
 	return settleTimeout
+}
+
+// askRedis asks Redis whether it answers until stop is called, so that the end of a manager's stop need not wait for the question. The
+// first call of answers may have to.
+func (o *Orchestrator) askRedis() (answers func() bool, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var last atomic.Bool
+	asked, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for first := true; ctx.Err() == nil; first = false {
+			asking, cancelAsking := context.WithTimeout(ctx, settleProbe)
+			last.Store(o.redis.Ping(asking).Err() == nil)
+			cancelAsking()
+			if first {
+				close(asked)
+			}
+			select {
+			case <-time.After(settleProbe):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return func() bool { <-asked; return last.Load() }, func() { cancel(); <-ended }
 }
 
 // watchSettings tells the stages of every change.

@@ -104,12 +104,19 @@ func isOurs(path string) bool {
 // workers' own means remain: the kernel's signal at the death of their parent, and their lifeline.
 func (o *Orchestrator) Guard(program ...string) { o.guard = program }
 
-// openReaper starts the reaper of the directory, if there is to be one.
+// openReaper starts the reaper of the directory, if there is to be one. It is told when the launcher, which ends before it, has left
+// nothing.
 func (o *Orchestrator) openReaper(dir *socketDir, stack *stages) {
 	if len(o.guard) == 0 {
 		return
 	}
 	keeper := reaper.NewKeeper(dir.path, o.guard, o.log)
 	stack.start("reaper of workers", keeper.Run)
+	stack.onStop("reaper's work", func() error {
+		if o.launcher != nil && o.launcher.Clean() {
+			keeper.Dismiss()
+		}
+		return nil
+	})
 	<-keeper.Tried()
 }

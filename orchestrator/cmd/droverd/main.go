@@ -91,7 +91,8 @@ func load(path string) (*orchestrator.Config, error) {
 //	SIGUSR1           write the status to the log
 //	SIGUSR2           replace all workers, one by one
 func manage(config *orchestrator.Config, path string, stderr io.Writer) int {
-	log := slog.New(handler(config.Manager.Log, stderr))
+	running := &untilClosed{w: stderr}
+	log := slog.New(handler(config.Manager.Log, running))
 	o := orchestrator.New(config, version, log)
 	o.Guard("/proc/self/exe") // also when the file has been replaced since
 	o.ReloadFrom(func() (*orchestrator.Config, error) { return load(path) })
@@ -134,7 +135,8 @@ func manage(config *orchestrator.Config, path string, stderr io.Writer) int {
 	if err != nil {
 		log.Error("the manager failed", "error", err)
 	}
-	log.Info("stopped", "finished", report.Finished, "returned", report.Returned, "left", report.Left)
+	running.close() // the report is the last line, whatever was left behind on its way
+	slog.New(handler(config.Manager.Log, stderr)).Info("stopped", "finished", report.Finished, "returned", report.Returned, "left", report.Left)
 	if err != nil || report.Left > 0 {
 		return exitFailed
 	}
@@ -157,6 +159,29 @@ func obey(ctx context.Context, o *orchestrator.Orchestrator, s os.Signal, path s
 	case syscall.SIGUSR2:
 		o.ReplaceWorkers()
 	}
+}
+
+// untilClosed passes on what is written until it is closed.
+type untilClosed struct {
+	mu     sync.Mutex
+	w      io.Writer
+	closed bool
+}
+
+// Write implements io.Writer.
+func (u *untilClosed) Write(p []byte) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return len(p), nil
+	}
+	return u.w.Write(p)
+}
+
+func (u *untilClosed) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.closed = true
 }
 
 func handler(config orchestrator.LogConfig, w io.Writer) slog.Handler {

@@ -12,7 +12,7 @@ import (
 )
 
 // stopGrace is how long processes get to end by themselves once they were told to for a stop, before they are killed.
-const stopGrace = time.Second
+const stopGrace = 750 * time.Millisecond
 
 // Run keeps the number of processes right until ctx ends, and then empties the pool.
 func (p *Pool) Run(ctx context.Context) error {

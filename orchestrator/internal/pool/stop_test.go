@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
+	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 )
 
@@ -58,10 +59,10 @@ func TestStopEndsWhatDoesNot(t *testing.T) {
 		want     time.Duration
 	}{
 		"heeds":                {false, func(*rig) {}, 10 * time.Second},
-		"stubborn":             {true, func(*rig) {}, 11 * time.Second},
+		"stubborn":             {true, func(*rig) {}, 10*time.Second + pool.StopGrace},
 		"heeds, aborted":       {false, abortAt(3 * time.Second), 3 * time.Second},
-		"stubborn, aborted":    {true, abortAt(3 * time.Second), 4 * time.Second},
-		"stubborn, aborted at": {true, func(r *rig) { close(r.abort) }, time.Second},
+		"stubborn, aborted":    {true, abortAt(3 * time.Second), 3*time.Second + pool.StopGrace},
+		"stubborn, aborted at": {true, func(r *rig) { close(r.abort) }, pool.StopGrace},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +93,7 @@ func TestStopEndsWhatDoesNot(t *testing.T) {
 	}
 }
 
-// Processes that are idle and do not go are killed a second later, also those that had been told to go before; starts that are
+// Processes that are idle and do not go are killed after the grace, also those that had been told to go before; starts that are
 // under way are given up, and a process that became ready all the same is killed.
 func TestStopOfIdleAndStartingProcesses(t *testing.T) {
 	t.Parallel()
@@ -108,7 +109,7 @@ func TestStopOfIdleAndStartingProcesses(t *testing.T) {
 		}
 		began := time.Now()
 		r.finished()
-		if took := time.Since(began); took != time.Second {
+		if took := time.Since(began); took != pool.StopGrace {
 			t.Errorf("the stop took %s", took)
 		}
 	})

@@ -28,6 +28,8 @@ type Keeper struct {
 	tried   chan struct{} // closed when a reaper is there, or could not be started
 	once    sync.Once
 	pid     atomic.Int64
+
+	dismissed atomic.Bool
 }
 
 // NewKeeper returns a keeper of the reaper for a directory with an absolute path. The program, with Argument and the directory behind it,
@@ -41,6 +43,9 @@ func (k *Keeper) Tried() <-chan struct{} { return k.tried }
 
 // PID is the number of the reaper's process; 0 while there is none.
 func (k *Keeper) PID() int { return int(k.pid.Load()) }
+
+// Dismiss says that nothing of the workers is left: at the end of Run the reaper goes without looking for it in all of /proc.
+func (k *Keeper) Dismiss() { k.dismissed.Store(true) }
 
 // Run keeps a reaper alive until ctx ends, and then ends it, by which time no worker should be left. It returns when the reaper is gone.
 func (k *Keeper) Run(ctx context.Context) error {
@@ -94,6 +99,9 @@ func (k *Keeper) keepOne(ctx context.Context) error {
 	case err := <-ended:
 		return fmt.Errorf("it ended: %w", orDone(err))
 	case <-ctx.Done():
+	}
+	if k.dismissed.Load() {
+		_, _ = writer.WriteString(farewell) // an error says that the reaper has ended
 	}
 	_ = writer.Close()
 	late := time.NewTimer(endFor)

@@ -62,13 +62,21 @@ func family() map[string]func(dir string) *exec.Cmd {
 }
 
 // manage is a manager: it keeps a reaper and has the family of a worker. It prints "name pid" for each of them and for the reaper, and
-// waits for SIGTERM.
+// waits for SIGTERM, or for SIGINT: then it says that nothing of the family is left.
 func manage(dir string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, syscall.SIGTERM, syscall.SIGINT)
 	keeper := reaper.NewKeeper(dir, []string{"/proc/self/exe"}, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	ended := make(chan error, 1)
 	go func() { ended <- keeper.Run(ctx) }()
+	go func() {
+		if <-told == syscall.SIGINT {
+			keeper.Dismiss()
+		}
+		cancel()
+	}()
 	<-keeper.Tried()
 	for name, member := range family() {
 		cmd := member(dir)

@@ -166,6 +166,30 @@ func TestDeathOfAReaper(t *testing.T) {
 	}
 }
 
+// A reaper whose manager said that nothing is left looks for nothing: a stop is not to read all of /proc once more.
+func TestDismissedReaper(t *testing.T) {
+	t.Parallel()
+	dir := testenv.ShortDir(t)
+	manager, pids := startManager(t, dir)
+	if err := manager.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := manager.Wait(); err != nil {
+		t.Errorf("the manager: %v", err)
+	}
+	for name, pid := range pids {
+		if (name == "reaper") == alive(pid) {
+			t.Errorf("%s: alive is %t", name, alive(pid))
+		}
+		if name != "reaper" {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("the directory is there: %v", err)
+	}
+}
+
 // A note says who leads the group, not only its number: a process that was given the number later, or a note from before a boot or
 // torn by a crash, gets nobody killed.
 func TestStaleNotes(t *testing.T) {
@@ -272,8 +296,11 @@ func TestLookAtStrangeNames(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
 	}()
-	p, err := reaper.Look(cmd.Process.Pid)
-	if err != nil || p.Gone() || p.Parent != os.Getpid() || p.Start == 0 || p.RSS == 0 {
+	eventually(t, "it has become the program", func() bool {
+		p, err := reaper.Look(cmd.Process.Pid)
+		return err == nil && p.RSS > 0
+	})
+	if p, err := reaper.Look(cmd.Process.Pid); err != nil || p.Gone() || p.Parent != os.Getpid() || p.Start == 0 {
 		t.Errorf("%+v, %v", p, err)
 	}
 }

@@ -18,32 +18,37 @@ type strays struct {
 
 // see remembers the strays of a tree, and notes them for the manager's reaper.
 func (s *strays) see(dir string, tree []reaper.Process) {
-	if len(tree) == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, p := range tree[1:] {
-		if p.Group != p.PID || s.known[p.PID].Start == p.Start {
-			continue
-		}
-		if s.known == nil {
-			s.known = map[int]reaper.Process{}
-		}
-		if len(s.known) >= maxStrays {
-			s.forgetGone(dir)
-		}
-		s.known[p.PID] = p
+	for _, p := range s.remember(dir, tree) {
 		_ = reaper.Note(dir, p) // without the note, the environment still tells, as a rule
 	}
 }
 
+// remember remembers the strays of a tree and returns those that are new.
+func (s *strays) remember(dir string, tree []reaper.Process) (found []reaper.Process) {
+	if len(tree) == 0 {
+		return nil
+	}
+	for _, p := range tree[1:] {
+		if p.Group == p.PID && s.add(dir, p) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
 // adopt remembers a descendant that was orphaned.
 func (s *strays) adopt(dir string, p reaper.Process) {
+	if s.add(dir, p) && p.Group == p.PID {
+		_ = reaper.Note(dir, p) // as in see
+	}
+}
+
+// add remembers a process, and reports whether it was not known. Too many make it forget those that have ended.
+func (s *strays) add(dir string, p reaper.Process) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known[p.PID].Start == p.Start {
-		return
+		return false
 	}
 	if s.known == nil {
 		s.known = map[int]reaper.Process{}
@@ -52,9 +57,7 @@ func (s *strays) adopt(dir string, p reaper.Process) {
 		s.forgetGone(dir)
 	}
 	s.known[p.PID] = p
-	if p.Group == p.PID {
-		_ = reaper.Note(dir, p) // as in see
-	}
+	return true
 }
 
 // trees returns what lives of the strays and their descendants, without those of another tree.
@@ -117,11 +120,11 @@ func (r *processRunner) note(pid int) {
 	}
 }
 
-// killTree kills the group, and the descendants outside of it, who are found only as long as their parents live. The caller holds
-// killing.
+// killTree kills the group, and the descendants outside of it, who are found only as long as their parents live. It notes nothing: a
+// file would be written first, and a busy disk must not delay a kill. The caller holds killing.
 func (r *processRunner) killTree() {
 	tree := reaper.Tree(r.pid)
-	r.strays.see(r.launcher.socketDir, tree)
+	r.strays.remember(r.launcher.socketDir, tree)
 	_ = syscall.Kill(-r.pid, syscall.SIGKILL)
 	for _, p := range append(tree, r.strays.trees(tree)...) {
 		if p.Group != r.pid {
@@ -130,7 +133,7 @@ func (r *processRunner) killTree() {
 	}
 }
 
-// sweep kills what the process has left, wherever it went. The launcher's end waits for it.
+// sweep kills what the process has left, wherever it went, and forgets it. The launcher's end waits for it.
 func (r *processRunner) sweep() {
 	defer r.launcher.processes.Done()
 	left := r.strays.all()
@@ -138,8 +141,11 @@ func (r *processRunner) sweep() {
 	for _, p := range left {
 		reaper.Forget(r.launcher.socketDir, p.PID)
 	}
+	reaper.Forget(r.launcher.socketDir, r.cmd.Process.Pid)
+	<-r.discarded
 	switch pid := r.cmd.Process.Pid; {
 	case !clean:
+		r.launcher.unclean.Store(true)
 		r.launcher.log.Warn("processes that a worker left do not die", "worker_pid", pid, "directory", r.sockets)
 	case killed > 0:
 		r.launcher.log.Debug("killed what a worker left", "worker_pid", pid, "processes", killed)

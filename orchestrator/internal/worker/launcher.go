@@ -25,8 +25,9 @@ type Launcher struct {
 	untraced  bool          // tracing is forbidden; belongs to the thread
 	lastID    atomic.Uint64
 	processes sync.WaitGroup
-	adopts    bool       // see AdoptOrphans
-	forking   sync.Mutex // held while a process is made
+	adopts    bool        // see AdoptOrphans
+	unclean   atomic.Bool // something of a worker may be left
+	forking   sync.Mutex  // held while a process is made
 
 	mu   sync.Mutex
 	live map[int]*processRunner // those that are not collected, by process number
@@ -68,6 +69,9 @@ func (l *Launcher) Run(ctx context.Context) error {
 	<-threadDone
 	return nil
 }
+
+// Clean reports, after Run, that nothing is left of any process, as far as the launcher can tell.
+func (l *Launcher) Clean() bool { return !l.unclean.Load() }
 
 // serve carries out starts on its own thread until ctx ends.
 func (l *Launcher) serve(ctx context.Context) {

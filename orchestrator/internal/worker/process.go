@@ -191,7 +191,6 @@ func (p *Process) killFor(reason job.ExitReason, guilty uint64) {
 func (p *Process) finish() {
 	<-p.s.run.done
 	p.cancel()
-	p.s.discard()
 
 	p.mu.Lock()
 	p.closed = true
@@ -213,6 +212,7 @@ func (p *Process) finish() {
 	p.wake() // lets write end
 
 	p.sink.Exited(exit, unfinished)
+	p.s.discard() // removes files, which a busy disk makes slow, so the tasks do not wait for it
 	close(p.done)
 }
 

@@ -40,9 +40,11 @@ type processRunner struct {
 	limits  Rlimits
 	strays  strays
 
-	exited chan struct{} // closed when the process has ended
-	done   chan struct{} // closed when the process has been collected
-	state  *os.ProcessState
+	exited    chan struct{} // closed when the process has ended
+	done      chan struct{} // closed when the process has been collected
+	discarded chan struct{} // closed when nothing is left of it here
+	discard   sync.Once
+	state     *os.ProcessState
 
 	killing   sync.Mutex
 	pid       int  // 0 before the start
@@ -75,7 +77,7 @@ func newRunner(l *Launcher, spec Spec, out *output) *processRunner {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	r := &processRunner{launcher: l, cmd: cmd, out: out, limits: spec.Limits, exited: make(chan struct{}), done: make(chan struct{})}
+	r := &processRunner{launcher: l, cmd: cmd, out: out, limits: spec.Limits, exited: make(chan struct{}), done: make(chan struct{}), discarded: make(chan struct{})}
 	r.stdout, r.stdoutW = io.Pipe()
 	return r
 }
@@ -196,14 +198,11 @@ func (r *processRunner) reap() {
 	_ = r.cmd.Wait() // its pipes are files of ours, so it waits for nothing else
 	r.launcher.collected(pid)
 	r.state = r.cmd.ProcessState
-	// Beside the rest: nobody has to wait for it but the launcher's end. Not before the process was collected: on a busy machine that
-	// was seen to take up to a second, and reading all of /proc meanwhile is suspected to be why.
-	go r.sweep()
+	go r.sweep() // beside the rest: it reads all of /proc and removes files, and the tasks of the process wait for neither
 	r.readOut()
 	_ = r.stdoutW.CloseWithError(io.EOF)
 	closeAll(append(r.readers, r.lifeline))
 	r.out.finish()
-	reaper.Forget(r.launcher.socketDir, pid)
 	close(r.done)
 }
 

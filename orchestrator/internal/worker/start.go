@@ -217,6 +217,7 @@ func (s *started) discard() {
 	if s.sockets != "" {
 		_ = os.RemoveAll(s.sockets)
 	}
+	s.run.discard.Do(func() { close(s.run.discarded) })
 }
 
 func checkManifest(m *workerv1.Manifest) error {
