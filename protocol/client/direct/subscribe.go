@@ -139,6 +139,9 @@ func (s *subscription) leave() {
 func (s *subscription) step(ctx context.Context) error {
 	m := s.box.fetch()
 	for _, e := range m.news {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if s.waiting[e.ID] != nil && !s.yield(client.Update{ID: e.ID, Event: e}, nil) {
 			return errEnough
 		}
@@ -163,6 +166,9 @@ func (s *subscription) step(ctx context.Context) error {
 		s.seen = true
 		s.due = s.due[len(part):]
 		for i, id := range part {
+			if err := ctx.Err(); err != nil { // the consumer may have taken its time over the one before
+				return err
+			}
 			w := s.waiting[id]
 			w.due = false
 			if err := s.settle(id, w, sights[i]); err != nil {
