@@ -194,7 +194,13 @@ func (m *manager) socket() string { return filepath.Join(m.dir, "state", "drover
 // connect returns a client on the manager's socket that lives as long as t.
 func (m *manager) connect(t *testing.T) client.Client {
 	t.Helper()
-	c, err := client.Dial("unix:" + m.socket())
+	return dial(t, "unix:"+m.socket())
+}
+
+// dial returns a client of the API at an address that lives as long as t.
+func dial(t *testing.T, address string) client.Client {
+	t.Helper()
+	c, err := client.Dial(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +211,13 @@ func (m *manager) connect(t *testing.T) client.Client {
 // straight returns a client on Redis.
 func straight(t *testing.T, r *testenv.Redis) *direct.Client {
 	t.Helper()
-	c, err := direct.Open(r.URL(), slog.New(slog.DiscardHandler))
+	return straightTo(t, r.URL())
+}
+
+// straightTo returns a client on the Redis at an address.
+func straightTo(t *testing.T, address string) *direct.Client {
+	t.Helper()
+	c, err := direct.Open(address, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package orchestrator_test
 import (
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 
@@ -22,7 +23,7 @@ type way struct {
 	muted bool
 }
 
-// openWay opens a way to a server that is there until the test ends.
+// openWay opens a way to a server, by its TCP address or the path of its socket.
 func openWay(t *testing.T, backend string) *way {
 	t.Helper()
 	w := &way{t: t, backend: backend, address: "127.0.0.1:0"}
@@ -64,7 +65,11 @@ func (w *way) connect(near net.Conn) {
 	if w.muted {
 		return
 	}
-	far, err := net.Dial("tcp", w.backend)
+	network := "tcp"
+	if strings.HasPrefix(w.backend, "/") {
+		network = "unix"
+	}
+	far, err := net.Dial(network, w.backend)
 	if err != nil {
 		_ = near.Close()
 		return

@@ -55,8 +55,9 @@ func Result[T any](t *task.Task) (T, error) {
 	return result, nil
 }
 
-// Call submits a task, waits for its end and returns its result. When ctx ends first the task goes on; submitted again it is
-// joined. Errors: those of Submit, Wait and Result.
+// Call submits a task, waits for its end and returns its result. Once the task is submitted it waits as long as ctx allows,
+// whatever becomes of the manager and of Redis meanwhile. When ctx ends first the task goes on; submitted again it is joined.
+// Errors: those of Submit and Result, ErrUnknownTask when its record was not to be had any more, ErrClosed, and ctx.Err().
 func Call[T any](ctx context.Context, c Client, queue string, payload any, options ...Option) (T, error) {
 	var none T
 	submitted, err := c.Submit(ctx, queue, payload, options...)
@@ -64,6 +65,12 @@ func Call[T any](ctx context.Context, c Client, queue string, payload any, optio
 		return none, err
 	}
 	ended, err := Wait(ctx, c, submitted.ID)
+	for pause := reconnectFirst; errors.Is(err, ErrUnavailable); pause = min(2*pause, reconnectLast) {
+		if rest(ctx, pause) != nil {
+			return none, fmt.Errorf("wait for task %s: %w", submitted.ID, ctx.Err())
+		}
+		ended, err = Wait(ctx, c, submitted.ID)
+	}
 	if err != nil {
 		return none, err
 	}

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/drover-jobs/drover/protocol/client"
@@ -57,6 +58,42 @@ func TestWaitAll(t *testing.T) {
 			t.Errorf("%s: got %v", test.name, got)
 		}
 	}
+}
+
+// flaky submits, and cannot be waited on before the last of so many tries.
+type flaky struct {
+	fake
+	refusals int
+}
+
+func (*flaky) Submit(context.Context, string, any, ...client.Option) (client.Submitted, error) {
+	return client.Submitted{ID: task.ID{Queue: "q", Key: "a"}}, nil
+}
+
+func (f *flaky) Subscribe(ctx context.Context, ids []task.ID, options ...client.FollowOption) iter.Seq2[client.Update, error] {
+	if f.refusals--; f.refusals >= 0 {
+		return fake{err: client.ErrNoManager}.Subscribe(ctx, ids, options...)
+	}
+	return f.fake.Subscribe(ctx, ids, options...)
+}
+
+// A call whose task was submitted goes on waiting when the manager or Redis goes right then, and comes back for its result, at its
+// deadline at the latest.
+func TestCallOutlastsAnAbsence(t *testing.T) {
+	t.Parallel()
+	a := task.ID{Queue: "q", Key: "a"}
+	end := client.Update{ID: a, Ended: &task.Task{ID: a, State: task.Completed, Manager: "m", Result: []byte("7")}}
+	synctest.Test(t, func(t *testing.T) {
+		if got, err := client.Call[int](t.Context(), &flaky{fake: fake{updates: []client.Update{end}}, refusals: 5}, "q", nil); err != nil || got != 7 {
+			t.Errorf("call gave %d, %v", got, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		if _, err := client.Call[int](ctx, &flaky{refusals: 1000}, "q", nil); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 10*time.Second {
+			t.Errorf("call gave %v after %s", err, time.Since(began))
+		}
+	})
 }
 
 // Options say what was asked for; a delay that is not positive is none.

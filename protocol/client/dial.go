@@ -19,9 +19,10 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// A connection that is silent for pingAfter is asked, and given up when no answer comes within pingTimeout.
-	pingAfter   = 15 * time.Second
-	pingTimeout = 15 * time.Second
+	// A connection that is silent for pingAfter is asked, and given up when no answer comes within pingTimeout: so long may a wait
+	// not hear that its manager is gone, when nothing else says so.
+	pingAfter   = 5 * time.Second
+	pingTimeout = 10 * time.Second
 )
 
 // DialOption changes how a manager is spoken to.
