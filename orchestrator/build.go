@@ -98,7 +98,7 @@ func (o *Orchestrator) openAPI(stack *stages) error {
 		return err
 	}
 	o.api = api.New(api.Options{Socket: m.Socket, PluginSocket: m.PluginSocket, Remote: remote, Tasks: view{Client: o.tasks, o: o}, Control: o.control,
-		Ready: o.ready, Metrics: o.metrics.Handler(), Log: o.log})
+		Ready: o.ready, Metrics: o.metrics.Handler(), Log: o.log, Allowance: o.config.API.allowance()})
 	if err := o.api.Listen(); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ type LocksConfig struct {
 	Timeout time.Duration
 }
 
-// APIConfig is the API over the network; nothing written is none. The sockets are there in any case.
+// APIConfig is the API over the network, which is there when Listen says where, and the limits of all who call, also on the sockets.
 type APIConfig struct {
 	// Listen is HOST:PORT.
 	Listen string
@@ -80,6 +80,11 @@ type APIConfig struct {
 	Certificate, Key string
 	// Tokens are who may call, by name.
 	Tokens map[string]TokenConfig
+	// Origins are whose web pages may call the API from a browser; none by default.
+	Origins []string
+	// Rate, CallerWaits and Waits bound what callers may ask for, on the sockets as well: see api.Allowance.
+	Rate               settings.Rate
+	CallerWaits, Waits int
 }
 
 // TokenConfig is one bearer token.
@@ -129,6 +134,7 @@ type QueueConfig struct {
 func Default() *Config {
 	c := &Config{
 		Manager: ManagerConfig{Name: hostName(), StateDir: "var", Log: LogConfig{Level: slog.LevelInfo}, Settings: settings.Layer{}},
+		API:     defaultAPI(),
 		Plugins: map[string]PluginConfig{},
 		Queues:  map[string]QueueConfig{},
 	}

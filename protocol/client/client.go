@@ -82,6 +82,8 @@ var (
 	ErrClosed         = errors.New("the client is closed")
 	// ErrRefused: the request is sound, but the manager does not do it as things stand.
 	ErrRefused = errors.New("refused")
+	// ErrBusy: the caller is over a limit of the manager; try again after a pause, and ask for more at once.
+	ErrBusy = errors.New("too much at once")
 	// ErrForbidden: the socket that was used does not allow the call.
 	ErrForbidden = errors.New("not allowed")
 	// ErrNoManager: nobody listens at the address. It is an ErrUnavailable as well; Redis being away is not one of these.

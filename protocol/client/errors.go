@@ -18,10 +18,13 @@ func (e *answer) Error() string { return e.message }
 func (e *answer) Unwrap() error { return e.kind }
 
 // Explain turns an error of a call to a manager into one that says what was being done and that errors.Is finds among the
-// errors of this package: ErrNoManager, ErrUnavailable, ErrForbidden, ErrRefused, ErrUnknownTask, or that of ctx. It returns nil for nil.
+// errors of this package: ErrNoManager, ErrUnavailable, ErrForbidden, ErrRefused, ErrBusy, ErrUnknownTask, or that of ctx. It returns nil for nil.
 func Explain(ctx context.Context, what string, err error) error {
 	return explain(ctx, what, err, ErrUnknownTask, nil)
 }
+
+// isBusy reports whether a manager says that its caller is over a limit: then it says when to try again.
+func isBusy(sent *connect.Error) bool { return sent.Meta().Get("Retry-After") != "" }
 
 // explain is Explain with the meaning, in this call, of what is not found and of what is wrong with the request.
 func explain(ctx context.Context, what string, err, notFound, wrong error) error {
@@ -42,7 +45,12 @@ func explain(ctx context.Context, what string, err, notFound, wrong error) error
 	switch sent.Code() {
 	case connect.CodeNotFound:
 		return &answer{message: sent.Message(), kind: notFound}
-	case connect.CodeInvalidArgument, connect.CodeResourceExhausted:
+	case connect.CodeResourceExhausted:
+		if isBusy(sent) {
+			return &answer{message: sent.Message(), kind: ErrBusy}
+		}
+		return &answer{message: sent.Message(), kind: wrong} // the request is too large
+	case connect.CodeInvalidArgument:
 		return &answer{message: sent.Message(), kind: wrong}
 	case connect.CodeFailedPrecondition:
 		return &answer{message: sent.Message(), kind: ErrRefused}

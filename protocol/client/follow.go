@@ -176,6 +176,8 @@ func (s *subscription) worthRetry(err error, first bool) bool {
 		return s.spoken && code != connect.CodeUnimplemented
 	case code == connect.CodeAborted:
 		return true
+	case code == connect.CodeResourceExhausted: // the others that wait for the manager's return were there first
+		return s.spoken && !first
 	case code == connect.CodeUnavailable:
 		return !first
 	default:

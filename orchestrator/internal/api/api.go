@@ -36,6 +36,8 @@ type Options struct {
 	Ready   func() error
 	Metrics http.Handler
 	Log     *slog.Logger
+	// Allowance bounds what callers may ask for; nothing written is DefaultAllowance.
+	Allowance Allowance
 }
 
 // limits bound what a caller may cost.
@@ -65,14 +67,20 @@ type Server struct {
 	limits  limits
 	full    *socket
 	plugin  *socket
-	lent    []*socket      // see Lend
-	remote  net.Listener   // nil for none
+	lent    []*socket    // see Lend
+	remote  net.Listener // nil for none
+	callers *callers
 	served  bool           // Run has begun; it closes the sockets
 	calls   sync.WaitGroup // handlers that run
 }
 
 // New returns a server that has opened nothing.
-func New(o Options) *Server { return &Server{options: o, limits: defaultLimits()} }
+func New(o Options) *Server {
+	if o.Allowance == (Allowance{}) {
+		o.Allowance = DefaultAllowance()
+	}
+	return &Server{options: o, limits: defaultLimits(), callers: newCallers(o.Allowance, o.Log)}
+}
 
 // Listen opens the sockets. A file that an earlier manager left is replaced; an error says when a manager still answers
 // on it. Callers that connect wait until Run serves.
@@ -180,17 +188,17 @@ type door struct {
 
 // doors are all that were opened.
 func (s *Server) doors(waits context.Context) []door {
-	doors := []door{{where: s.full.path, listener: s.full.listener, handler: s.monitored(s.handler(waits, everything)), close: s.full.close}}
+	doors := []door{{where: s.full.path, listener: bounded(s.full.listener), handler: s.monitored(s.handler(waits, everything)), close: s.full.close}}
 	workers := s.lent
 	if s.plugin != nil {
 		workers = append([]*socket{s.plugin}, workers...)
 	}
 	for _, w := range workers {
-		doors = append(doors, door{where: w.path, listener: w.listener, handler: s.handler(waits, tasksOnly(s.options.Socket)), close: w.close})
+		doors = append(doors, door{where: w.path, listener: bounded(w.listener), handler: s.handler(waits, tasksOnly(s.options.Socket)), close: w.close})
 	}
 	if s.remote != nil {
 		doors = append(doors, door{
-			where: "https://" + s.remote.Addr().String(), listener: s.remote, handler: s.doorman(s.monitored(s.handler(waits, everything))), close: s.closeRemote,
+			where: "https://" + s.remote.Addr().String(), listener: s.remote, handler: shared(s.options.Remote.Origins, s.doorman(s.monitored(s.handler(waits, everything)))), close: s.closeRemote,
 		})
 	}
 	return doors

@@ -131,6 +131,10 @@ func (s *tasks) events(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent) // which ends the attempts of a browser to connect again
 		return
 	}
+	if err := callOf(r.Context()).follow(len(ids)); err != nil {
+		refuse(w, r, connectError(err))
+		return
+	}
 	out := &eventStream{w: w, pace: paceOf(r.Context())}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -266,12 +270,18 @@ func statusOf(code connect.Code) int {
 	}
 }
 
-// errorJSON is an error as the connect protocol writes it.
-func errorJSON(err error) []byte {
+// connectError is an error as the connect protocol has it.
+func connectError(err error) *connect.Error {
 	var known *connect.Error
 	if !errors.As(err, &known) {
 		known = connect.NewError(connect.CodeInternal, err)
 	}
+	return known
+}
+
+// errorJSON is an error as the connect protocol writes it.
+func errorJSON(err error) []byte {
+	known := connectError(err)
 	data, _ := json.Marshal(struct { // strings only: it cannot fail
 		Code    string `json:"code"`
 		Message string `json:"message"`

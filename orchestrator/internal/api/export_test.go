@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"net/http"
 	"time"
 )
@@ -22,6 +23,19 @@ const (
 	MaxRequest  = maxRequest
 	MaxStreams  = maxStreams
 	MaxEventIDs = maxEventIDs
+)
+
+// Bounded bounds the connections of a listener, in all and from one address.
+func Bounded(l net.Listener, most, perHost int) net.Listener {
+	c := bounded(l)
+	c.most, c.perHost = most, perHost
+	return c
+}
+
+// Bounds of what is open at once.
+const (
+	MaxBodies     = maxBodies
+	CallerFollows = callerFollows
 )
 
 // MaxFollowers is how many streams of the ControlService there may be.

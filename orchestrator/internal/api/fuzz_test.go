@@ -17,7 +17,7 @@ import (
 // Whatever comes as a request, it is answered, and never with the panic of a handler.
 func FuzzRequests(f *testing.F) {
 	procedures := []string{
-		apiv1connect.TaskServiceSubmitProcedure, apiv1connect.TaskServiceGetProcedure, apiv1connect.TaskServiceWaitProcedure,
+		apiv1connect.TaskServiceSubmitProcedure, apiv1connect.TaskServiceSubmitBatchProcedure, apiv1connect.TaskServiceGetProcedure, apiv1connect.TaskServiceWaitProcedure,
 		apiv1connect.TaskServiceSubscribeProcedure, apiv1connect.TaskServiceCancelProcedure, "/",
 	}
 	procedures = append(procedures, controlProcedures()...)
@@ -65,4 +65,37 @@ func TestNoise(t *testing.T) {
 	if code, answer := post(t, plain(t, w.socket), apiv1connect.ControlServiceStatusProcedure, `{}`); code != http.StatusOK {
 		t.Errorf("afterwards the status gave %d %s", code, answer)
 	}
+}
+
+// Whatever is asked for as events, it is answered: with events, with 204, or with an error in words.
+func FuzzEvents(f *testing.F) {
+	for _, query := range []string{"id=q:k", "id=q:k&id=q:l&progress=1", "id=", "id=%zz", "progress=1", "id=q:k&x=1", "id=q:k;id=q:l", "id=\xff:\x00"} {
+		for _, last := range []string{"", "AA", "Aw", "!!!!", "AAAAAAAA"} {
+			f.Add(query, last)
+		}
+	}
+	handler := api.New(api.Options{Tasks: nothing{}, Control: &panel{}, Log: quiet()}).Handler()
+	f.Fuzz(func(t *testing.T, query, last string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/v1/tasks/events", http.NoBody)
+		request.URL.RawQuery = query
+		request.Header.Set("Last-Event-ID", last)
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, request)
+		text := answer.Body.String()
+		switch answer.Code {
+		case http.StatusOK:
+			if !strings.HasSuffix(text, "event: done\ndata: {}\n\n") || !strings.Contains(text, "event: unknown") {
+				t.Errorf("the events are %q", text)
+			}
+		case http.StatusNoContent:
+		case http.StatusBadRequest:
+			if !strings.Contains(text, `"code":"invalid_argument","message":"`) {
+				t.Errorf("the error is %q", text)
+			}
+		default:
+			t.Errorf("the answer is %d %q", answer.Code, text)
+		}
+	})
 }

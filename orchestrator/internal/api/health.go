@@ -29,7 +29,7 @@ func (s *Server) monitored(next http.Handler) http.Handler {
 		_, _ = fmt.Fprintln(w, "ready") // as above
 	})
 	if s.options.Metrics != nil {
-		mux.Handle("GET "+pathMetrics, s.options.Metrics)
+		mux.Handle("GET "+pathMetrics, s.callers.limited(s.options.Metrics))
 	}
 	return mux
 }

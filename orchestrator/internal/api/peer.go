@@ -12,19 +12,33 @@ import (
 // maxWho bounds the name that a caller gives, in bytes.
 const maxWho = 80
 
-type peerKey struct{}
+type (
+	peerKey   struct{}
+	callerKey struct{}
+)
 
 // withPeer puts into a connection's context who is at its other end, as the kernel knows it.
 func withPeer(ctx context.Context, conn net.Conn) context.Context {
-	unix, ok := conn.(*net.UnixConn)
+	on, ok := conn.(*unixGuest)
 	if !ok {
 		return ctx
 	}
-	uid, pid, err := peerOf(unix)
+	uid, pid, err := peerOf(on.unix)
 	if err != nil {
 		return ctx
 	}
-	return context.WithValue(ctx, peerKey{}, fmt.Sprintf("uid %d, pid %d", uid, pid))
+	return known(ctx, fmt.Sprintf("uid %d, pid %d", uid, pid), fmt.Sprintf("process %d of user %d", pid, uid))
+}
+
+// known puts into a context who makes a call, and which caller that is to the limits.
+func known(ctx context.Context, peer, caller string) context.Context {
+	return context.WithValue(context.WithValue(ctx, peerKey{}, peer), callerKey{}, caller)
+}
+
+// callerOf is the caller to whom a call counts.
+func callerOf(ctx context.Context) string {
+	caller, _ := ctx.Value(callerKey{}).(string)
+	return caller
 }
 
 // who says who asks, for the log: the name that the caller gives, which anybody may give, and what the kernel knows.

@@ -24,6 +24,8 @@ type Remote struct {
 	Address          string // HOST:PORT
 	Certificate, Key string // PEM files
 	Tokens           []Token
+	// Origins are whose web pages may call the API from a browser, such as https://app.example.org; none for nobody's.
+	Origins []string
 }
 
 // Token is one bearer token. Only its sum is kept.
@@ -98,7 +100,7 @@ func listenRemote(r *Remote, log *slog.Logger) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the API's address: %w", err)
 	}
-	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get, NextProtos: []string{"h2", "http/1.1"}}), nil
+	return tls.NewListener(bounded(l), &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: pair.get, NextProtos: []string{"h2", "http/1.1"}}), nil
 }
 
 // doorman lets in who has a token, to what its role allows.
@@ -138,7 +140,7 @@ func (d *doorman) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil {
 		r.Header.Del("Authorization") // nothing behind the door needs it
-		d.next.ServeHTTP(w, r.WithContext(withCaller(r.Context(), "token "+t.name+" from "+r.RemoteAddr)))
+		d.next.ServeHTTP(w, r.WithContext(known(r.Context(), "token "+t.name+" from "+r.RemoteAddr, "token "+t.name)))
 		return
 	}
 	if d.told[t.name].Allow() { // each its own, so that a stranger who knocks for ever hides nobody else
@@ -164,9 +166,4 @@ func (d *doorman) recognise(header string) (Token, error) {
 		return Token{}, errWrongToken
 	}
 	return d.tokens[found], nil
-}
-
-// withCaller puts into a call's context who makes it.
-func withCaller(ctx context.Context, caller string) context.Context {
-	return context.WithValue(ctx, peerKey{}, caller)
 }

@@ -103,6 +103,9 @@ func (s *tasks) Subscribe(ctx context.Context, r *apiv1.SubscribeRequest, stream
 		}
 		ids[i] = id
 	}
+	if err := callOf(ctx).follow(len(ids)); err != nil {
+		return err
+	}
 	var options []client.FollowOption
 	if r.GetProgress() {
 		options = append(options, client.WithEvents())
