@@ -136,7 +136,7 @@ func (o *Orchestrator) openCatalog(ctx context.Context, stack *stages) error {
 		commands[name] = p.Command
 	}
 	o.present.change(func(now lineup) lineup {
-		now.plugins = plugins
+		now.plugins, now.schedules = plugins, scheduleQueues(o.config)
 		return now
 	})
 	o.catalog = catalog.New(commands)

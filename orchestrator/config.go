@@ -26,6 +26,8 @@ type Config struct {
 	API     APIConfig
 	Plugins map[string]PluginConfig
 	Queues  map[string]QueueConfig
+	// Schedules are those that this manager fires, together with all others that have them.
+	Schedules map[string]ScheduleConfig
 
 	// file and marks say where each path of a parsed configuration was written.
 	file  string
@@ -136,7 +138,7 @@ func Default() *Config {
 		Manager: ManagerConfig{Name: hostName(), StateDir: "var", Log: LogConfig{Level: slog.LevelInfo}, Settings: settings.Layer{}},
 		API:     defaultAPI(),
 		Plugins: map[string]PluginConfig{},
-		Queues:  map[string]QueueConfig{},
+		Queues:  map[string]QueueConfig{}, Schedules: map[string]ScheduleConfig{},
 	}
 	c.placeSockets()
 	return c
@@ -180,6 +182,10 @@ func (c *Config) Source() settings.Source {
 	source := settings.Source{Manager: c.Manager.Settings, Queues: make(map[string]settings.QueueSource, len(c.Queues))}
 	for name, q := range c.Queues {
 		source.Queues[name] = settings.QueueSource{File: q.Settings}
+	}
+	source.Schedules = make(map[string]settings.Layer, len(c.Schedules))
+	for name, s := range c.Schedules {
+		source.Schedules[name] = s.Settings
 	}
 	return source
 }

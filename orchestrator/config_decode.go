@@ -35,6 +35,11 @@ func (d *decoder) decode(data []byte) *Config {
 				c.Queues[e.key] = d.queue(e.path, e.value)
 			}
 		},
+		"schedules": func(path string, n *yaml.Node) {
+			for _, e := range d.entries(path, n) {
+				c.Schedules[e.key] = d.schedule(e.path, e.value)
+			}
+		},
 	})
 	c.placeSockets()
 	return c

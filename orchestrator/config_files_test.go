@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -50,8 +51,21 @@ func TestProductionFile(t *testing.T) {
 	}
 	for _, s := range settings.Describe() {
 		layer := c.Queues["feed-pull"].Settings
-		if s.Scope == settings.ScopeManager {
+		switch s.Scope {
+		case settings.ScopeManager:
 			layer = c.Manager.Settings
+		case settings.ScopeSchedule:
+			layer = settings.Layer{}
+			for _, schedule := range c.Schedules {
+				maps.Copy(layer, schedule.Settings)
+			}
+		default:
+		}
+		if s.Kind == settings.KindText { // one of cron and every, and a payload that is YAML: only that the key is there
+			if !strings.Contains(string(text), " "+s.Name+":") {
+				t.Errorf("the %s's setting %s is missing", s.Scope, s.Name)
+			}
+			continue
 		}
 		if _, ok := layer[s.Name]; !ok {
 			t.Errorf("the %s's setting %s is missing", s.Scope, s.Name)
@@ -65,6 +79,7 @@ func TestProductionFile(t *testing.T) {
 	for _, key := range []string{
 		"name", "state_dir", "socket", "plugin_socket", "log", "format", "level", "embedded", "address", "username", "password_file",
 		"command", "env", "options", "plugin", "locks", "memcached", "timeout", "sha256", "user", "limits", "open_files", "processes", "file_size", "cpu", "core", "api", "listen", "certificate", "key", "tokens", "role", "file",
+		"schedules", "queue", "cron", "every", "time_zone", "payload",
 	} {
 		if !slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {
 			return strings.HasPrefix(strings.TrimLeft(line, " #"), key+":")

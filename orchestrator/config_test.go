@@ -40,6 +40,9 @@ plugins:
 queues:
   q.1: {plugin: echo, max_workers: 2, worker_idle: off, rate: 10/s}
   other: {plugin: plain, slots: "3"}
+schedules:
+  nightly: {queue: q.1, cron: "30 3 * * 1-5", time_zone: Europe/Berlin, jitter: 5m, payload: {url: "x", n: 010, deep: {a: [1]}}}
+  often: {queue: elsewhere, every: 10m, overlap: queue, catch_up: none, enabled: false}
 `
 
 // What a person writes arrives as written: settings as text, options as JSON with every digit, sockets beside the state.
@@ -82,8 +85,12 @@ func TestParse(t *testing.T) {
 			"q.1":   {File: settings.Layer{"max_workers": "2", "worker_idle": "off", "rate": "10/s"}},
 			"other": {File: settings.Layer{"slots": "3"}},
 		},
+		Schedules: map[string]settings.Layer{
+			"nightly": {"cron": "30 3 * * 1-5", "time_zone": "Europe/Berlin", "jitter": "5m", "payload": `{"deep":{"a":[1]},"n":8,"url":"x"}`},
+			"often":   {"every": "10m", "overlap": "queue", "catch_up": "none", "enabled": "false"},
+		},
 	}
-	if !reflect.DeepEqual(c.Source(), wantSource) || c.Queues["q.1"].Plugin != "echo" {
+	if !reflect.DeepEqual(c.Source(), wantSource) || c.Queues["q.1"].Plugin != "echo" || c.Schedules["often"].Queue != "elsewhere" {
 		t.Errorf("source: %+v\nqueues: %+v", c.Source(), c.Queues)
 	}
 	if _, err := settings.NewStore(c.Source(), slog.New(slog.DiscardHandler)); err != nil {
@@ -115,7 +122,7 @@ func TestParseRefuses(t *testing.T) {
 		{"unknown setting", head + "queues:\n  a:\n    plugin: p\n    max-worker: 3", []string{
 			`f:6: queues.a.max-worker: is not a known key; did you mean max_workers?; allowed: buffer, `,
 		}},
-		{"unknown section", head + "queue: {}", []string{`f:3: queue: is not a known key; did you mean queues?; allowed: api, locks, manager, plugins, queues, redis`}},
+		{"unknown section", head + "queue: {}", []string{`f:3: queue: is not a known key; did you mean queues?; allowed: api, locks, manager, plugins, queues, redis, schedules`}},
 		{"unknown key hides its value", "redis: {embedded: true, passwrd: hunter2}", []string{`f:1: redis.passwrd: is not a known key; did you mean password`}},
 		{"password", "redis:\n  address: redis://h:1\n  password: hunter2", []string{`f:3: redis.password: does not belong into this file; `}},
 		{"address with password", "redis:\n  address: redis://u:hunter2@h:1", []string{`f:2: redis.address: holds a user or password; `}},
@@ -126,6 +133,16 @@ func TestParseRefuses(t *testing.T) {
 		{"types", head + "manager: [1]\nqueues:\n  a:\n    plugin: p\n    slots: [4]\n    rate: {}\n    buffer:\n  b: text", []string{
 			`f:3: manager: is a list; allowed: keys with values`, `f:7: queues.a.slots: is a list; allowed: a whole number`,
 			`f:8: queues.a.rate: is a mapping`, `f:9: queues.a.buffer: has no value; allowed: `, `f:10: queues.b: is a single value of type str`,
+		}},
+		{"schedule", head + "schedules:\n  s:\n    cron: 61 3 * * *\n    queue: Q\n  t:\n    queue: q\n    every: 10m\n    cron: '@daily'\n  u: {queue: q}\n  v: {every: 1h}", []string{
+			`f:5: schedules.s.cron: "61 3 * * *" is not a cron expression: end of range (61) above maximum (59): 61; allowed: five fields, minute to day of the week`,
+			`f:6: schedules.s.queue: "Q" is not the name of a queue`,
+			`f:10: schedules.t.cron: "@daily" is there, and so is every, which is 10m; allowed: one of cron and every, and the other off`,
+			`f:11: schedules.u.cron: "off" is off, and so is every: it would never be due`, `f:12: schedules.v.queue: is missing`,
+		}},
+		{"schedule's payload and words", head + "schedules:\n  s:\n    queue: q\n    every: 90\n    payload: [1]\n    overlap: wait\n    when: now\n    jitter: 5m", []string{
+			`f:6: schedules.s.every: "90" has no unit`, `f:7: schedules.s.payload: is a list; allowed: keys with values`,
+			`f:8: schedules.s.overlap: "wait" is not one of the choices`, `f:9: schedules.s.when: is not a known key`,
 		}},
 		{"bool", "redis: {embedded: maybe}", []string{`f:1: redis.embedded: "maybe" is not known here; allowed: one of false, true`}},
 		{"log", head + "manager: {log: {format: jsn, level: loud}}", []string{

@@ -37,6 +37,9 @@ func (c *Config) check() []ConfigProblem {
 	for _, name := range sortedKeys(c.Queues) {
 		k.queue(name, c.Queues[name])
 	}
+	for _, name := range sortedKeys(c.Schedules) {
+		k.schedule(name, c.Schedules[name])
+	}
 	return k.problems
 }
 

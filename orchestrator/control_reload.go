@@ -52,6 +52,9 @@ func (o *Orchestrator) reload(load func() (*Config, error), who string) (reloade
 	if err := t.ask(); err != nil {
 		return reloaded{}, err
 	}
+	if err := t.checkSchedules(); err != nil {
+		return reloaded{}, err
+	}
 	done := reloaded{facts: o.facts(), needsRestart: o.needsRestart(config)}
 	done.made.Before = o.store.Load()
 	t.remember()

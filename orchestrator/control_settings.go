@@ -14,10 +14,8 @@ import (
 // Settings lists settings with their values and where these come from.
 func (c *control) Settings(_ context.Context, r *apiv1.SettingsRequest) (*apiv1.SettingsResponse, error) {
 	wanted := r.GetQueue()
-	if wanted != "" && wanted != managerScope {
-		if err := c.own(wanted); err != nil {
-			return nil, err
-		}
+	if err := c.addressed(wanted); err != nil {
+		return nil, err
 	}
 	list := c.o.store.List()
 	answer := &apiv1.SettingsResponse{Version: uint64(list.Version), UndoSteps: int32(list.UndoSteps)} //nolint:gosec // few
@@ -30,6 +28,20 @@ func (c *control) Settings(_ context.Context, r *apiv1.SettingsRequest) (*apiv1.
 		}
 	}
 	return answer, nil
+}
+
+// addressed returns an error unless there are settings at an address: a queue's name, a schedule's, the manager's, or all.
+func (c *control) addressed(at string) error {
+	name, is := settings.ScheduleOf(at)
+	switch {
+	case at == "" || at == managerScope:
+		return nil
+	case is:
+		_, err := c.schedule(name)
+		return err
+	default:
+		return c.own(at)
+	}
 }
 
 // takes is the word of the API for when a change takes hold.
@@ -78,9 +90,14 @@ func (c *control) ChangeSettings(_ context.Context, r *apiv1.ChangeSettingsReque
 		changes[i] = settings.Change{Queue: queue, Name: ch.GetName(), Value: ch.GetValue(), Unset: ch.GetUnset()}
 	}
 	facts := c.o.facts() // before the change: what it does to workers begins at once
-	made, err := c.o.store.Edit(settings.Edit{
-		Changes: changes, Who: r.GetWho(), DryRun: r.GetDryRun(), IfVersion: settings.Version(r.GetIfVersion()),
-	})
+	edit := settings.Edit{Changes: changes, Who: r.GetWho(), DryRun: true, IfVersion: settings.Version(r.GetIfVersion())}
+	made, err := c.o.store.Edit(edit)
+	if err == nil {
+		err = c.o.checkRuns(made.Before, made.After)
+	}
+	if edit.DryRun = r.GetDryRun(); err == nil && !edit.DryRun {
+		made, err = c.o.store.Edit(edit)
+	}
 	if err != nil {
 		return nil, err
 	}

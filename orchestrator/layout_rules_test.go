@@ -84,6 +84,11 @@ func folderRules() []folderRule {
 			why:      "a pool asks the budget before it starts a process, and a stage never knows its siblings",
 		},
 		{
+			folder: "orchestrator/internal/schedule/...",
+			may:    []string{"orchestrator/internal/settings", "orchestrator/internal/settings/timetable", "protocol/..."},
+			why:    "a schedule goes by the timetable that its settings make, and a stage never knows its siblings",
+		},
+		{
 			folder:   "orchestrator/internal/*/...",
 			may:      []string{"orchestrator/internal/job", "orchestrator/internal/settings", "protocol/..."},
 			testsMay: []string{"plugins/sdk/..."}, // to be a worker process

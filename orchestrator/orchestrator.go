@@ -33,6 +33,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/news"
 	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
 	"github.com/drover-jobs/drover/orchestrator/internal/roster"
+	"github.com/drover-jobs/drover/orchestrator/internal/schedule"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/orchestrator/internal/worker"
 	"github.com/drover-jobs/drover/protocol/client/direct"
@@ -64,6 +65,7 @@ type Orchestrator struct {
 	budget      *budget.Budget
 	rescue      *rescue.Rescue
 	roster      *roster.Roster
+	schedules   *schedule.Schedules
 	metrics     *metrics.Metrics
 	lockStoreAt lock.Store
 	intake      *intake.Intake
@@ -152,6 +154,7 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	o.buildQueues()
 	o.buildRescue()
 	o.buildRoster()
+	o.buildSchedules()
 	o.announce(ctx)
 	if err := o.rescue.First(ctx); err != nil {
 		o.log.Warn("what an earlier manager left is put back later", "error", err)
@@ -183,6 +186,7 @@ func (o *Orchestrator) work(ctx context.Context) (Report, error) {
 	watch.Go(func() { o.programs.watch(ctx) })
 	watch.Go(func() { _ = o.rescue.Run(ctx) }) // it has no error of its own
 	watch.Go(func() { o.heedHangups(ctx) })
+	watch.Go(func() { _ = o.schedules.Run(ctx) }) // it has no error of its own
 	defer watch.Wait()
 	defer stopWatching()
 
@@ -291,6 +295,7 @@ func (o *Orchestrator) watchSettings(ctx context.Context) {
 			s.pool.Kick()
 		}
 		o.intake.Kick()
+		o.schedules.Kick()
 	}
 }
 

@@ -112,6 +112,8 @@ type lineup struct {
 	plugins map[string]*plugin
 	queues  map[string]*served
 	leaving []*served // they end their last tasks; one of the same name may have come already
+
+	schedules map[string]string // the queue of each
 }
 
 // all returns the queues that are served and those that are being left.

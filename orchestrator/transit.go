@@ -15,6 +15,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 	workerv1 "github.com/drover-jobs/drover/protocol/drover/worker/v1"
+	"github.com/drover-jobs/drover/protocol/schema"
 )
 
 // transit is the way from the lineup of now to that of another configuration. Until carryOut nothing of it is seen.
@@ -93,6 +94,22 @@ func (t *transit) ask() error {
 	}
 }
 
+// check says what is wrong with a payload for a plugin of the new lineup; nil when the plugin has never said what it accepts.
+func (t *transit) check(plugin, payload string) error {
+	if payload == "" {
+		payload = "{}"
+	}
+	a, asked := t.answers[plugin]
+	if !asked || a.err != nil {
+		return t.o.catalog.Check(plugin, []byte(payload))
+	}
+	s, err := schema.Parse(a.manifest.GetPayloadSchema())
+	if err != nil {
+		return err
+	}
+	return s.Check([]byte(payload))
+}
+
 // remember keeps the settings of the queues that go: their last tasks end with them.
 func (t *transit) remember() {
 	for _, name := range t.gone {
@@ -138,8 +155,9 @@ func (t *transit) carryOut() []*apiv1.SettingEffect {
 		}
 	}
 	t.o.present.change(func(now lineup) lineup {
-		return lineup{plugins: t.plugins, queues: queues, leaving: slices.Concat(now.leaving, leaving)}
+		return lineup{plugins: t.plugins, queues: queues, leaving: slices.Concat(now.leaving, leaving), schedules: scheduleQueues(t.config)}
 	})
+	t.o.schedules.Kick()
 	for _, name := range t.come {
 		select {
 		case t.o.coming <- queues[name]:
@@ -157,7 +175,7 @@ func (t *transit) carryOut() []*apiv1.SettingEffect {
 		t.o.log.Info("queue changed by a reload", "queue", e.GetQueue(), "plugin_before", e.GetBefore(), "plugin", e.GetAfter(), "effect", e.GetEffect())
 		t.o.noteQueue(e.GetQueue(), "reloaded", e.GetEffect())
 	}
-	return effects
+	return slices.Concat(effects, t.scheduleEffects())
 }
 
 // tellCatalog takes down which plugins there are, and what they said.

@@ -23,6 +23,24 @@ const HeaderSubmitted = "drover-submitted-ms"
 // HeaderRetention is the header that holds for how many seconds the record of the task's end is kept, when its client said so.
 const HeaderRetention = "drover-retention-s"
 
+// Fields of the hash that holds what is known of a schedule, for all managers: see Keys.Schedule. Times are Unix milliseconds.
+const (
+	ScheduleWords    = "words"     // what the due times are made from; who brings other words begins anew
+	ScheduleDecided  = "decided"   // all due times up to this one have been decided
+	ScheduleQueued   = "queued"    // the due time whose run waits until the earlier run has ended
+	ScheduleLast     = "last"      // key of the latest run's task
+	ScheduleLastDue  = "last_due"  // its due time; none when it was asked for by hand
+	ScheduleLastAt   = "last_at"   // when it was submitted
+	ScheduleLastBy   = "last_by"   // the manager that did
+	ScheduleReplace  = "replace"   // key of a run that is to be cancelled for a later one
+	ScheduleFired    = "fired"     // runs that were submitted
+	ScheduleSkipped  = "skipped"   // due times that were not run because the earlier run had not ended
+	ScheduleMissed   = "missed"    // due times that passed while no manager was there
+	SchedulePaused   = "paused"    // since when it is paused; none while it is not
+	SchedulePausedBy = "paused_by" // who paused it
+	ScheduleOff      = "off:"      // and a manager's name: it has the schedule, but switched off
+)
+
 // AsynqQueuesKey is the set of all queue names.
 const AsynqQueuesKey = "asynq:queues"
 
@@ -87,3 +105,6 @@ func (k Keys) WakeChannel() string { return k.drover + "wake" }
 
 // CancelChannel is where the key of an active task is announced that is to be cancelled.
 func (k Keys) CancelChannel() string { return k.drover + "cancel" }
+
+// Schedule is the hash of one schedule of the queue, by its name.
+func (k Keys) Schedule(name string) string { return k.drover + "s:" + name }

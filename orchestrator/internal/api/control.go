@@ -19,6 +19,7 @@ type Control interface {
 	QueueControl
 	WorkerControl
 	SettingsControl
+	ScheduleControl
 }
 
 // StatusControl says how the manager is doing, and what happens in it.

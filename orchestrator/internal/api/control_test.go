@@ -133,6 +133,25 @@ func (p *panel) Reload(context.Context, *apiv1.ReloadRequest) (*apiv1.ReloadResp
 	return &apiv1.ReloadResponse{}, p.err
 }
 
+func (p *panel) Schedules(context.Context, *apiv1.SchedulesRequest) (*apiv1.SchedulesResponse, error) {
+	return &apiv1.SchedulesResponse{}, p.err
+}
+
+func (p *panel) PauseSchedule(_ context.Context, r *apiv1.PauseScheduleRequest) (*apiv1.PauseScheduleResponse, error) {
+	p.who.Store(&r.Who)
+	return &apiv1.PauseScheduleResponse{}, p.err
+}
+
+func (p *panel) ResumeSchedule(_ context.Context, r *apiv1.ResumeScheduleRequest) (*apiv1.ResumeScheduleResponse, error) {
+	p.who.Store(&r.Who)
+	return &apiv1.ResumeScheduleResponse{}, p.err
+}
+
+func (p *panel) RunSchedule(_ context.Context, r *apiv1.RunScheduleRequest) (*apiv1.RunScheduleResponse, error) {
+	p.who.Store(&r.Who)
+	return &apiv1.RunScheduleResponse{}, p.err
+}
+
 // controlMethods are all calls of the ControlService.
 func controlMethods() []protoreflect.MethodDescriptor {
 	methods := apiv1.File_drover_api_v1_control_proto.Services().ByName("ControlService").Methods()

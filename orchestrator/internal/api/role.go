@@ -40,7 +40,7 @@ func (r Role) may(procedure string) bool {
 	case apiv1connect.ControlServiceStatusProcedure, apiv1connect.ControlServiceManagersProcedure, apiv1connect.ControlServiceExamineProcedure,
 		apiv1connect.ControlServiceExplainProcedure, apiv1connect.ControlServiceLocksProcedure,
 		apiv1connect.ControlServiceListTasksProcedure, apiv1connect.ControlServiceSettingsProcedure, apiv1connect.ControlServiceWatchProcedure,
-		apiv1connect.ControlServiceLogsProcedure:
+		apiv1connect.ControlServiceLogsProcedure, apiv1connect.ControlServiceSchedulesProcedure:
 		return r != RoleSubmit
 	case pathMetrics:
 		return r != RoleSubmit

@@ -35,6 +35,8 @@ type Metrics struct {
 	registry *prometheus.Registry
 	waits    *prometheus.HistogramVec
 	runs     *prometheus.HistogramVec
+	due      *prometheus.CounterVec
+	late     *prometheus.HistogramVec
 }
 
 // buckets are the upper bounds of the histograms, in seconds: from half a millisecond to half an hour.
@@ -52,7 +54,13 @@ func New(d Deps) *Metrics {
 		waits: histogram("drover_task_wait_seconds", "Time from when a task could have been taken until a worker had it."),
 		runs:  histogram("drover_task_run_seconds", "Time of one run of a task, however it ended."),
 	}
-	m.registry.MustRegister(m.waits, m.runs, &collector{deps: d}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.due = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "drover_schedule_due_total", Help: "Due times that this manager decided, by what became of them: fired, skipped, queued, missed. The sum over all managers is the schedule's.",
+	}, []string{"schedule", "queue", "verdict"})
+	m.late = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "drover_schedule_late_seconds", Help: "How much later than planned this manager submitted runs of schedules, those that were caught up left out.", Buckets: buckets(),
+	}, []string{"schedule", "queue"})
+	m.registry.MustRegister(m.waits, m.runs, m.due, m.late, &collector{deps: d}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 
@@ -60,6 +68,21 @@ func New(d Deps) *Metrics {
 func (m *Metrics) Ran(queue string, wait, run time.Duration) {
 	m.waits.WithLabelValues(queue).Observe(wait.Seconds())
 	m.runs.WithLabelValues(queue).Observe(run.Seconds())
+}
+
+// ScheduleDecided takes a due time that this manager has decided, how many were missed before or with it, and how late its run was
+// submitted; negative when that says nothing.
+func (m *Metrics) ScheduleDecided(schedule, queue, verdict string, missed int, late time.Duration) {
+	const fired, lost = "fired", "missed"
+	if verdict != lost { // that one is among the missed
+		m.due.WithLabelValues(schedule, queue, verdict).Inc()
+	}
+	if missed > 0 {
+		m.due.WithLabelValues(schedule, queue, lost).Add(float64(missed))
+	}
+	if verdict == fired && late >= 0 {
+		m.late.WithLabelValues(schedule, queue).Observe(late.Seconds())
+	}
 }
 
 // Handler serves them in the formats of Prometheus (https://prometheus.io/docs/instrumenting/exposition_formats).

@@ -41,12 +41,19 @@ func TestScrape(t *testing.T) {
 		},
 	})
 	m.Ran("q", 3*time.Millisecond, 2*time.Second)
+	m.ScheduleDecided("nightly", "q", "fired", 0, 2*time.Second)
+	m.ScheduleDecided("nightly", "q", "fired", 3, -1)
+	m.ScheduleDecided("nightly", "q", "missed", 2, 0)
+	m.ScheduleDecided("nightly", "q", "skipped", 0, 0)
 	text := scrape(t, m)
 	for _, line := range []string{
 		`drover_broker_up 0`, `drover_manager_info{name="m1",state="running",version="1"} 1`, `drover_tasks{queue="q",state="dead"} 2`,
 		`drover_tasks{queue="q",state="held"} 4`, `drover_tasks{queue="q",state="running"} 5`, `drover_runs_total{end="killed",queue="q"} 9`,
 		`drover_worker_exits_total{queue="q",reason="memory-max"} 3`, `drover_workers{queue="q",state="busy"} 1`, `drover_workers{queue="q",state="draining"} 0`,
 		`drover_workers_max{queue="q"} 6`, `drover_workers_rss_bytes{queue="q"} 150`, `drover_circuit_open{queue="q"} 1`, `drover_queue_paused{queue="q"} 0`,
+		`drover_schedule_due_total{queue="q",schedule="nightly",verdict="fired"} 2`, `drover_schedule_due_total{queue="q",schedule="nightly",verdict="missed"} 5`,
+		`drover_schedule_due_total{queue="q",schedule="nightly",verdict="skipped"} 1`, `drover_schedule_late_seconds_count{queue="q",schedule="nightly"} 1`,
+		`drover_schedule_late_seconds_bucket{queue="q",schedule="nightly",le="2.5"} 1`,
 		`drover_locks{state="held"} 3`, `drover_locks{state="waiting"} 2`, `drover_lock_store_up 0`, `drover_task_run_seconds_count{queue="q"} 1`,
 		`drover_task_run_seconds_bucket{queue="q",le="1"} 0`, `drover_task_run_seconds_bucket{queue="q",le="2.5"} 1`, `drover_task_wait_seconds_bucket{queue="q",le="0.005"} 1`,
 	} {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// logChanges writes one line for each value that differs, and for each queue that came or went.
+// logChanges writes one line for each value that differs, and for each queue and schedule that came or went.
 func logChanges(log *slog.Logger, old, now *Snapshot) {
 	logDiff(log, old.Manager.Layer(), now.Manager.Layer())
 	for _, name := range slices.Sorted(maps.Keys(now.Queues)) {
@@ -22,6 +22,25 @@ func logChanges(log *slog.Logger, old, now *Snapshot) {
 	for _, name := range slices.Sorted(maps.Keys(old.Queues)) {
 		if _, ok := now.Queues[name]; !ok {
 			log.Info("queue removed", "queue", name)
+		}
+	}
+	logSchedules(log, old, now)
+}
+
+func logSchedules(log *slog.Logger, old, now *Snapshot) {
+	for _, name := range slices.Sorted(maps.Keys(now.Schedules)) {
+		s, ok := old.Schedules[name]
+		if !ok {
+			log.Info("schedule added", "schedule", name)
+			continue
+		}
+		if s != now.Schedules[name] {
+			logDiff(log.With("schedule", name), s.Layer(), now.Schedules[name].Layer())
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(old.Schedules)) {
+		if _, ok := now.Schedules[name]; !ok {
+			log.Info("schedule removed", "schedule", name)
 		}
 	}
 }

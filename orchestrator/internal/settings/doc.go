@@ -1,5 +1,5 @@
-// Package settings owns what may be changed while a manager runs: the limits of each queue and a few limits of the manager
-// itself. One table describes every setting once (name, kind, range, default, meaning); decoding, validation, help, completion
+// Package settings owns what may be changed while a manager runs: the limits of each queue, a few limits of the manager
+// itself, and when schedules are due. One table describes every setting once (name, kind, range, default, meaning); decoding, validation, help, completion
 // and the reference page are all read from it.
 //
 // A value comes from layers, lowest first: the table's default, the default limits of the plugin's manifest, the
@@ -15,7 +15,8 @@
 //
 // It does not own acting on a setting: intake, pool, worker and controller read the Snapshot, or Watch for the next one, and
 // do what it says. It does not read files: the configuration hands it a Source, and package overlay below it reads and writes
-// the saved changes. It imports nothing else of ours.
+// the saved changes. Of ours it imports only package
+// timetable below it, which reads what a schedule says.
 //
 // The package has no goroutines and nothing to stop; a watch ends with its context.
 package settings

@@ -118,6 +118,18 @@ func (s *Store) Restore(o Overlay, who string) []Problem {
 			delete(o.Queues, name)
 		}
 	}
+	for name, layer := range o.Schedules {
+		owner := OfSchedule(name)
+		if !s.source.has(owner) {
+			left = append(left, Problem{Queue: owner, Reason: "is not a schedule of this manager any more"})
+			delete(o.Schedules, name)
+			continue
+		}
+		if _, err := ResolveSchedule(s.source.Schedules[name], layer); err != nil {
+			left = append(left, problemsOf(owner, err)...)
+			delete(o.Schedules, name)
+		}
+	}
 	slices.SortFunc(left, func(a, b Problem) int { return strings.Compare(a.Queue+" "+a.Name, b.Queue+" "+b.Name) })
 	if _, err := s.swap(s.source, o, who); err != nil { // each part holds, so the whole does
 		return append(left, problemsOf("", err)...)
@@ -127,6 +139,9 @@ func (s *Store) Restore(o Overlay, who string) []Problem {
 }
 
 func problemsOf(queue string, err error) []Problem {
+	if err == nil {
+		return nil
+	}
 	var invalid *InvalidError
 	if !errors.As(err, &invalid) {
 		return []Problem{{Queue: queue, Reason: err.Error()}}

@@ -163,7 +163,7 @@ func TestSaveAndList(t *testing.T) {
 	if v := valueOf(t, s, "a", "max_workers"); v.From != settings.FromLive || v.Saved != "9" {
 		t.Errorf("changed again: %+v", v)
 	}
-	if l := s.List(); l.Version != s.Load().Version || l.UndoSteps != 4 || len(l.Values) != len(settings.Names(settings.ScopeManager))+2*len(settings.Names(settings.ScopeQueue)) {
+	if l := s.List(); l.Version != s.Load().Version || l.UndoSteps != 4 || len(l.Values) != len(settings.Names(settings.ScopeManager))+2*len(settings.Names(settings.ScopeQueue))+len(settings.Names(settings.ScopeSchedule)) {
 		t.Errorf("listed %d values, version %d, %d undo steps", len(l.Values), l.Version, l.UndoSteps)
 	}
 }

@@ -33,8 +33,8 @@ type Difference struct {
 	Effect string
 }
 
-// Effects compares two snapshots and says what follows from each difference. It is a pure function. Queues that only one of
-// them has are left out.
+// Effects compares two snapshots and says what follows from each difference. It is a pure function. Queues and schedules
+// that only one of them has are left out.
 func Effects(before, after *Snapshot, facts map[string]Facts) []Difference {
 	all := Facts{}
 	for _, name := range slices.Sorted(maps.Keys(facts)) {
@@ -52,6 +52,17 @@ func Effects(before, after *Snapshot, facts map[string]Facts) []Difference {
 		now := after.Queues[name]
 		for _, d := range diff(name, was.Layer(), now.Layer(), ScopeQueue) {
 			d.Effect = queueEffect(d, was, now, facts[name])
+			differences = append(differences, d)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(after.Schedules)) {
+		was, ok := before.Schedules[name]
+		if !ok {
+			continue
+		}
+		now := after.Schedules[name]
+		for _, d := range diff(OfSchedule(name), was.Layer(), now.Layer(), ScopeSchedule) {
+			d.Effect = scheduleEffect(d.Name, now)
 			differences = append(differences, d)
 		}
 	}

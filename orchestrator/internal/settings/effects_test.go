@@ -34,6 +34,9 @@ func TestEffects(t *testing.T) {
 		{"q", "task_timeout", "5m", "1m", "2 tasks that run keep the limit with which they began"},
 		{"q", "priority", "user", "system", "gives way"},
 		{"q", "rate", "off", "1/s", ""},
+		{settings.OfSchedule("s"), "every", "1h", "10m", "what was missed before is not caught up"},
+		{settings.OfSchedule("s"), "enabled", "true", "false", "this manager runs it no more"},
+		{settings.OfSchedule("s"), "jitter", "off", "1m", ""},
 		{"", "max_processes", "off", "1", "1 worker runs more than that"},
 		{"", "max_memory", "off", "128MiB", "the workers have 400 MiB now, more than that"},
 	} {
@@ -58,10 +61,13 @@ func TestEffectsOfAll(t *testing.T) {
 		if row.Scope == settings.ScopeManager {
 			queue = ""
 		}
+		if row.Scope == settings.ScopeSchedule {
+			queue = settings.OfSchedule("s")
+		}
 		values := append([]string{row.Default, row.Min, row.Max}, row.Choices...)
 		for _, from := range values {
 			for _, to := range values {
-				if from == "" || to == "" || row.Name == "min_workers" || strings.HasPrefix(row.Name, "retry_backoff") || row.Name == "max_workers" || row.Name == "buffer" {
+				if from == "" || to == "" || row.Name == "min_workers" || strings.HasPrefix(row.Name, "retry_backoff") || row.Name == "max_workers" || row.Name == "buffer" || row.Name == "cron" || row.Name == "every" {
 					continue // alone they do not hold
 				}
 				got := settings.Effects(snapshot(t, queue, row.Name, from), snapshot(t, queue, row.Name, to), nil)
@@ -76,10 +82,14 @@ func TestEffectsOfAll(t *testing.T) {
 func snapshot(t *testing.T, queue, name, value string) *settings.Snapshot {
 	t.Helper()
 	var manager, q settings.Layer
-	if queue == "" {
+	x := settings.Layer{"every": "366d"}
+	switch queue {
+	case "":
 		manager = settings.Layer{name: value}
-	} else {
+	case "q":
 		q = settings.Layer{name: value}
+	default:
+		x[name] = value
 	}
 	m, err := settings.ResolveManager(manager)
 	if err != nil {
@@ -89,5 +99,9 @@ func snapshot(t *testing.T, queue, name, value string) *settings.Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &settings.Snapshot{Manager: m, Queues: map[string]settings.Queue{"q": resolved}}
+	schedule, err := settings.ResolveSchedule(x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &settings.Snapshot{Manager: m, Queues: map[string]settings.Queue{"q": resolved}, Schedules: map[string]settings.Schedule{"s": schedule}}
 }

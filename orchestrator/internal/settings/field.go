@@ -114,6 +114,32 @@ func choice[T any, V ~string](s Setting, words []V, at func(*T) *V) field[T] {
 	}
 }
 
+// written makes the field of a setting that is a text; parse returns its canonical form.
+func written[T any](s Setting, byDefault string, parse func(string) (string, error), at func(*T) *string) field[T] {
+	s.Kind, s.Default = KindText, byDefault
+	return field[T]{
+		Setting: s,
+		decode: func(t *T, text string) error {
+			if text == off && s.Off != "" {
+				*at(t) = ""
+				return nil
+			}
+			value, err := parse(text)
+			if err != nil {
+				return err
+			}
+			*at(t) = value
+			return nil
+		},
+		encode: func(t *T) string {
+			if value := *at(t); value != "" || s.Off == "" {
+				return value
+			}
+			return off
+		},
+	}
+}
+
 // parseCount refuses signs, fractions and leading zeros: 010 is eight to some people.
 func parseCount(text string) (int, error) {
 	if !isDigits(text) || (len(text) > 1 && text[0] == '0') {

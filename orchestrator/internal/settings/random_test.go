@@ -19,7 +19,7 @@ func anyValue(r *rand.Rand, s settings.Setting) string {
 	case 1:
 		return s.Default
 	case 2:
-		if s.Kind != settings.KindChoice {
+		if s.Kind != settings.KindChoice && s.Kind != settings.KindText {
 			return []string{s.Min, s.Max}[r.IntN(2)]
 		}
 	}
@@ -32,6 +32,8 @@ func anyValue(r *rand.Rand, s settings.Setting) string {
 		return settings.Bytes(r.Int64N(int64(4 * settings.GiB))).String()
 	case settings.KindRate:
 		return settings.Rate{Tasks: r.IntN(2000), Per: []time.Duration{time.Second, time.Minute, time.Hour}[r.IntN(3)]}.String()
+	case settings.KindText:
+		return []string{"@daily", "*/5 * * * *", "30 2 31 2 *", "UTC", "Europe/Berlin", "{}", `{"a": 1}`}[r.IntN(7)]
 	default:
 		return s.Choices[r.IntN(len(s.Choices))]
 	}
@@ -46,6 +48,9 @@ func anyChanges(r *rand.Rand, queues []string) []settings.Change {
 		c := settings.Change{Name: s.Name, Value: anyValue(r, s), Unset: r.IntN(8) == 0}
 		if s.Scope == settings.ScopeQueue {
 			c.Queue = queues[r.IntN(len(queues))]
+		}
+		if s.Scope == settings.ScopeSchedule {
+			c.Queue = settings.OfSchedule("s")
 		}
 		if r.IntN(40) == 0 {
 			c.Queue = "nowhere"
@@ -70,9 +75,9 @@ func TestRandomChanges(t *testing.T) {
 	accepted, refused := 0, 0
 	for range 1000 {
 		old := s.Load()
-		copied := maps.Clone(old.Queues)
+		copied, schedules := maps.Clone(old.Queues), maps.Clone(old.Schedules)
 		snap, err := s.Apply(anyChanges(r, []string{"a", "b"}), "test")
-		if !maps.Equal(copied, old.Queues) {
+		if !maps.Equal(copied, old.Queues) || !maps.Equal(schedules, old.Schedules) {
 			t.Fatal("a snapshot was changed after it had been handed out")
 		}
 		if err != nil {
@@ -93,12 +98,12 @@ func TestRandomChanges(t *testing.T) {
 	}
 	var all []settings.Change
 	for _, d := range settings.Describe() {
-		for _, queue := range map[settings.Scope][]string{settings.ScopeManager: {""}, settings.ScopeQueue: {"a", "b"}}[d.Scope] {
+		for _, queue := range map[settings.Scope][]string{settings.ScopeManager: {""}, settings.ScopeQueue: {"a", "b"}, settings.ScopeSchedule: {settings.OfSchedule("s")}}[d.Scope] {
 			all = append(all, settings.Change{Queue: queue, Name: d.Name, Unset: true})
 		}
 	}
 	snap, err := s.Apply(all, "test")
-	if err != nil || !maps.Equal(snap.Queues, first.Queues) || snap.Manager != first.Manager {
+	if err != nil || !maps.Equal(snap.Queues, first.Queues) || !maps.Equal(snap.Schedules, first.Schedules) || snap.Manager != first.Manager {
 		t.Errorf("after all was unset: %+v, %v; want %+v", snap, err, first)
 	}
 }

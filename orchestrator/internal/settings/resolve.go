@@ -21,6 +21,15 @@ func ResolveManager(layers ...Layer) (Manager, error) {
 	return m, asError(problems)
 }
 
+// ResolveSchedule does for a schedule's settings what ResolveQueue does for a queue's.
+func ResolveSchedule(layers ...Layer) (Schedule, error) {
+	s, problems := resolve(scheduleFields(), scheduleRules(), layers)
+	return s, asError(problems)
+}
+
+// Layer writes all settings of the schedule in their canonical form; ResolveSchedule reads back the same.
+func (s Schedule) Layer() Layer { return encode(scheduleFields(), &s) }
+
 // Layer writes all settings of the queue in their canonical form; ResolveQueue reads back the same.
 func (q Queue) Layer() Layer { return encode(queueFields(), &q) }
 

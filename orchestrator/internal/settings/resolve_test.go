@@ -36,11 +36,11 @@ func TestDescribe(t *testing.T) {
 		if s.Meaning == "" || s.Takes == "" || s.Kind == "" || s.Default == "" || s.Allowed() == "" {
 			t.Errorf("%s: the row has a gap: %+v", key, s)
 		}
-		if (s.Kind == settings.KindChoice) != (s.Min == "") {
+		if plain := s.Kind == settings.KindChoice || s.Kind == settings.KindText; plain != (s.Min == "") || (s.Kind == settings.KindText) != (s.Form != "") {
 			t.Errorf("%s: range and kind disagree: %+v", key, s)
 		}
 	}
-	for scope, want := range map[settings.Scope]int{settings.ScopeQueue: 20, settings.ScopeManager: 4} {
+	for scope, want := range map[settings.Scope]int{settings.ScopeQueue: 20, settings.ScopeManager: 4, settings.ScopeSchedule: 8} {
 		if got := len(settings.Names(scope)); got != want {
 			t.Errorf("%s has %d settings, want %d", scope, got, want)
 		}
@@ -50,6 +50,9 @@ func TestDescribe(t *testing.T) {
 	}
 	if _, err := settings.ResolveManager(); err != nil {
 		t.Errorf("the manager's defaults do not hold: %v", err)
+	}
+	if _, err := settings.ResolveSchedule(settings.Layer{"every": "1h"}); err != nil {
+		t.Errorf("a schedule's defaults do not hold: %v", err)
 	}
 }
 
@@ -65,6 +68,17 @@ func TestTableBounds(t *testing.T) {
 		resolve := func(text string) error {
 			if s.Scope == settings.ScopeManager {
 				_, err := settings.ResolveManager(settings.Layer{s.Name: text})
+				return err
+			}
+			if s.Scope == settings.ScopeSchedule {
+				around := settings.Layer{"every": "366d"}
+				switch {
+				case s.Name == "cron" && text != "off":
+					around = settings.Layer{}
+				case s.Name == "every" && text == "off":
+					around = settings.Layer{"cron": "@yearly"}
+				}
+				_, err := settings.ResolveSchedule(around, settings.Layer{s.Name: text})
 				return err
 			}
 			_, err := settings.ResolveQueue(room, settings.Layer{s.Name: text})

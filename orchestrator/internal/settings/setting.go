@@ -10,8 +10,9 @@ type Scope string
 
 // The scopes.
 const (
-	ScopeQueue   Scope = "queue"
-	ScopeManager Scope = "manager"
+	ScopeQueue    Scope = "queue"
+	ScopeManager  Scope = "manager"
+	ScopeSchedule Scope = "schedule"
 )
 
 // Kind says how the value of a setting is written.
@@ -24,6 +25,7 @@ const (
 	KindBytes    Kind = "bytes"    // 256MiB, 1GB
 	KindRate     Kind = "rate"     // 10/s, 600/m, 5/h
 	KindChoice   Kind = "choice"   // one of a few words
+	KindText     Kind = "text"     // what Form says
 )
 
 // Effect says when a changed value takes hold. No setting needs a restart of the manager.
@@ -50,6 +52,8 @@ type Setting struct {
 	Off string
 	// Choices are the allowed words of a choice.
 	Choices []string
+	// Form says how a text is written, with an example.
+	Form string
 	// Takes says when a change takes hold.
 	Takes Effect
 	// Meaning is one sentence or two for people.
@@ -63,6 +67,9 @@ func (s Setting) Allowed() string {
 	}
 	noun, example := s.Kind.words()
 	text := fmt.Sprintf("%s from %s to %s%s", noun, s.Min, s.Max, example)
+	if s.Kind == KindText {
+		text = s.Form
+	}
 	if s.Off != "" {
 		text += fmt.Sprintf(", or off (%s)", s.Off)
 	}

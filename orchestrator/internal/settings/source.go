@@ -1,6 +1,9 @@
 package settings
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // Source is what the settings are resolved from, below what was changed live.
 type Source struct {
@@ -8,6 +11,8 @@ type Source struct {
 	Manager Layer
 	// Queues are all queues there are, by name.
 	Queues map[string]QueueSource
+	// Schedules are the parts of the configuration file of all schedules there are, by name.
+	Schedules map[string]Layer
 }
 
 // QueueSource is what one queue is resolved from.
@@ -23,20 +28,58 @@ func (s Source) clone() Source {
 	for name, q := range s.Queues {
 		c.Queues[name] = QueueSource{Plugin: maps.Clone(q.Plugin), File: maps.Clone(q.File)}
 	}
+	c.Schedules = make(map[string]Layer, len(s.Schedules))
+	for name, layer := range s.Schedules {
+		c.Schedules[name] = maps.Clone(layer)
+	}
 	return c
+}
+
+// has reports whether there is the queue or schedule.
+func (s Source) has(owner string) bool {
+	if name, is := ScheduleOf(owner); is {
+		_, ok := s.Schedules[name]
+		return ok
+	}
+	_, ok := s.Queues[owner]
+	return ok
+}
+
+// schedulePrefix stands before a schedule's name wherever a queue's name could stand, which has no colon.
+const schedulePrefix = "schedule:"
+
+// OfSchedule is how the settings of a schedule are addressed, where those of a queue are by its name.
+func OfSchedule(name string) string { return schedulePrefix + name }
+
+// ScheduleOf reads what OfSchedule made.
+func ScheduleOf(owner string) (name string, is bool) { return strings.CutPrefix(owner, schedulePrefix) }
+
+// scopeOf says whose setting it is, by its address.
+func scopeOf(owner string) Scope {
+	switch _, is := ScheduleOf(owner); {
+	case is:
+		return ScopeSchedule
+	case owner == "":
+		return ScopeManager
+	default:
+		return ScopeQueue
+	}
 }
 
 // Overlay is what was changed live, over all that the Source says: by name of the setting, as text that a person wrote.
 type Overlay struct {
-	Manager Layer
-	Queues  map[string]Layer
+	Manager   Layer
+	Queues    map[string]Layer
+	Schedules map[string]Layer
 }
 
 // Len is the number of settings in it.
 func (o Overlay) Len() int {
 	n := len(o.Manager)
-	for _, layer := range o.Queues {
-		n += len(layer)
+	for _, layers := range []map[string]Layer{o.Queues, o.Schedules} {
+		for _, layer := range layers {
+			n += len(layer)
+		}
 	}
 	return n
 }
@@ -51,47 +94,61 @@ func (o Overlay) Equal(other Overlay) bool {
 			return false
 		}
 	}
+	for name, layer := range o.Schedules {
+		if !maps.Equal(layer, other.Schedules[name]) {
+			return false
+		}
+	}
 	return true
 }
 
 func (o Overlay) clone() Overlay {
-	c := Overlay{Manager: Layer{}, Queues: make(map[string]Layer, len(o.Queues))}
+	c := Overlay{Manager: Layer{}, Queues: cloneLayers(o.Queues), Schedules: cloneLayers(o.Schedules)}
 	maps.Copy(c.Manager, o.Manager)
-	for name, layer := range o.Queues {
+	return c
+}
+
+// cloneLayers leaves out those that say nothing.
+func cloneLayers(layers map[string]Layer) map[string]Layer {
+	c := make(map[string]Layer, len(layers))
+	for name, layer := range layers {
 		if len(layer) > 0 {
-			c.Queues[name] = maps.Clone(layer)
+			c[name] = maps.Clone(layer)
 		}
 	}
 	return c
 }
 
-// layer returns the layer of the queue, or of the manager for "", to be written to.
-func (o Overlay) layer(queue string) Layer {
-	if queue == "" {
+// layer returns the layer of the queue or schedule, or of the manager for "", to be written to.
+func (o Overlay) layer(owner string) Layer {
+	if owner == "" {
 		return o.Manager
 	}
-	if o.Queues[queue] == nil {
-		o.Queues[queue] = Layer{}
+	layers := o.Queues
+	if name, is := ScheduleOf(owner); is {
+		layers, owner = o.Schedules, name
 	}
-	return o.Queues[queue]
+	if layers[owner] == nil {
+		layers[owner] = Layer{}
+	}
+	return layers[owner]
 }
 
 // value returns what the overlay says of a setting, and whether it says anything.
-func (o Overlay) value(queue, name string) (string, bool) {
+func (o Overlay) value(owner, name string) (string, bool) {
 	layer := o.Manager
-	if queue != "" {
-		layer = o.Queues[queue]
+	if schedule, is := ScheduleOf(owner); is {
+		layer = o.Schedules[schedule]
+	} else if owner != "" {
+		layer = o.Queues[owner]
 	}
 	text, ok := layer[name]
 	return text, ok
 }
 
-// without drops the queues that a source does not have.
+// without drops the queues and schedules that a source does not have.
 func (o Overlay) without(source Source) Overlay {
-	for name := range o.Queues {
-		if _, ok := source.Queues[name]; !ok {
-			delete(o.Queues, name)
-		}
-	}
+	maps.DeleteFunc(o.Queues, func(name string, _ Layer) bool { return !source.has(name) })
+	maps.DeleteFunc(o.Schedules, func(name string, _ Layer) bool { return !source.has(OfSchedule(name)) })
 	return o
 }

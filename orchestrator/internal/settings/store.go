@@ -10,7 +10,7 @@ import (
 
 // Change is one setting to be changed.
 type Change struct {
-	// Queue is empty for a setting of the manager.
+	// Queue is empty for a setting of the manager, and OfSchedule for one of a schedule; here and wherever settings are addressed.
 	Queue string
 	Name  string
 	// Value is the text as a person writes it; not looked at when Unset.
@@ -80,7 +80,23 @@ func (s *Store) Rebase(who string, edit func(*Source)) (*Snapshot, error) {
 		}
 		next.Queues[name] = maps.Clone(s.saved.Queues[name])
 	}
+	s.bringBack(source, next)
 	return s.swap(source, next, who)
+}
+
+// bringBack gives the schedules that come what is saved for them. mu is held.
+func (s *Store) bringBack(source Source, next Overlay) {
+	for name, layer := range source.Schedules {
+		saved := s.saved.Schedules[name]
+		if s.source.has(OfSchedule(name)) || len(saved) == 0 {
+			continue
+		}
+		if _, err := ResolveSchedule(layer, saved); err != nil {
+			s.log.Warn("the saved settings of a schedule that comes are not used", "schedule", name, "error", err)
+			continue
+		}
+		next.Schedules[name] = maps.Clone(saved)
+	}
 }
 
 // misaddressed finds what would get lost on the way into a layer: queues and settings that do not exist, and two changes of one.
@@ -88,14 +104,10 @@ func (s *Store) misaddressed(changes []Change) []Problem {
 	var problems []Problem
 	seen := make(map[Change]bool)
 	for _, c := range changes {
-		scope := ScopeManager
-		if c.Queue != "" {
-			scope = ScopeQueue
-			if _, ok := s.source.Queues[c.Queue]; !ok {
-				reason := "is not a queue of this manager" + hint(c.Queue, slices.Sorted(maps.Keys(s.source.Queues)))
-				problems = append(problems, Problem{Queue: c.Queue, Reason: reason})
-				continue
-			}
+		scope := scopeOf(c.Queue)
+		if scope != ScopeManager && !s.source.has(c.Queue) {
+			problems = append(problems, Problem{Queue: c.Queue, Reason: s.unknown(c.Queue)})
+			continue
 		}
 		if names := Names(scope); !slices.Contains(names, c.Name) {
 			reason := "is not a setting of the " + string(scope) + hint(c.Name, names)
@@ -109,6 +121,14 @@ func (s *Store) misaddressed(changes []Change) []Problem {
 		seen[key] = true
 	}
 	return problems
+}
+
+// unknown says that there is no such queue or schedule.
+func (s *Store) unknown(owner string) string {
+	if name, is := ScheduleOf(owner); is {
+		return "is not a schedule of this manager" + hint(name, slices.Sorted(maps.Keys(s.source.Schedules)))
+	}
+	return "is not a queue of this manager" + hint(owner, slices.Sorted(maps.Keys(s.source.Queues)))
 }
 
 // swap is the only place where the settings change. mu is held.
@@ -128,7 +148,7 @@ func (s *Store) swap(source Source, next Overlay, who string) (*Snapshot, error)
 
 func build(source Source, over Overlay) (*Snapshot, error) {
 	var problems []Problem
-	snap := &Snapshot{Queues: make(map[string]Queue, len(source.Queues))}
+	snap := &Snapshot{Queues: make(map[string]Queue, len(source.Queues)), Schedules: make(map[string]Schedule, len(source.Schedules))}
 	snap.Manager, problems = resolve(managerFields(), nil, []Layer{source.Manager, over.Manager})
 	fields, rules := queueFields(), queueRules()
 	for _, name := range slices.Sorted(maps.Keys(source.Queues)) {
@@ -138,6 +158,11 @@ func build(source Source, over Overlay) (*Snapshot, error) {
 			problems = append(problems, p)
 		}
 		snap.Queues[name] = q
+	}
+	for _, name := range slices.Sorted(maps.Keys(source.Schedules)) {
+		x, err := ResolveSchedule(source.Schedules[name], over.Schedules[name])
+		problems = append(problems, problemsOf(OfSchedule(name), err)...)
+		snap.Schedules[name] = x
 	}
 	return snap, asError(problems)
 }

@@ -19,6 +19,7 @@ func newStore(t *testing.T) *settings.Store {
 			"a": {Plugin: settings.Layer{"slots": "4"}, File: settings.Layer{"max_workers": "8"}},
 			"b": {},
 		},
+		Schedules: map[string]settings.Layer{"s": {"every": "10m", "payload": `{"a":1}`}},
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +33,11 @@ func whole(t *testing.T, snap *settings.Snapshot) {
 	for name, q := range snap.Queues {
 		if again, err := settings.ResolveQueue(q.Layer()); err != nil || again != q {
 			t.Errorf("version %d, queue %s does not hold: %v\n%+v\n%+v", snap.Version, name, err, q, again)
+		}
+	}
+	for name, x := range snap.Schedules {
+		if again, err := settings.ResolveSchedule(x.Layer()); err != nil || again != x {
+			t.Errorf("version %d, schedule %s does not hold: %v\n%+v\n%+v", snap.Version, name, err, x, again)
 		}
 	}
 	if again, err := settings.ResolveManager(snap.Manager.Layer()); err != nil || again != snap.Manager {

@@ -2,13 +2,16 @@ package settings
 
 import "time"
 
-// Describe returns the table: the manager's settings, then those of a queue, each in the order in which they are best read.
+// Describe returns the table: the manager's settings, then those of a queue and of a schedule, each in the order in which they are best read.
 func Describe() []Setting {
 	var table []Setting
 	for _, f := range managerFields() {
 		table = append(table, f.Setting)
 	}
 	for _, f := range queueFields() {
+		table = append(table, f.Setting)
+	}
+	for _, f := range scheduleFields() {
 		table = append(table, f.Setting)
 	}
 	return table

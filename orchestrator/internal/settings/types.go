@@ -1,6 +1,10 @@
 package settings
 
-import "time"
+import (
+	"time"
+
+	"github.com/drover-jobs/drover/orchestrator/internal/settings/timetable"
+)
 
 // Version counts the snapshots of one manager; it starts at 1 and grows by one with every change.
 type Version uint64
@@ -87,11 +91,49 @@ type Manager struct {
 	MaxMemory    Bytes
 }
 
+// Overlap says what becomes of a due time of a schedule whose earlier run has not ended.
+type Overlap string
+
+// The ways to treat an overlap.
+const (
+	OverlapSkip    Overlap = "skip"
+	OverlapQueue   Overlap = "queue"
+	OverlapReplace Overlap = "replace"
+	OverlapAllow   Overlap = "allow"
+)
+
+// Switch is on or off, in the words of YAML.
+type Switch string
+
+// The positions of a switch.
+const (
+	SwitchOn  Switch = "true"
+	SwitchOff Switch = "false"
+)
+
+// Schedule holds the settings of one schedule. The table says what each means.
+type Schedule struct {
+	Cron     string        // empty for Every
+	Every    time.Duration // 0 for Cron
+	TimeZone string
+	Jitter   time.Duration
+	Overlap  Overlap
+	CatchUp  timetable.CatchUp
+	Payload  string // a JSON object
+	Enabled  Switch
+}
+
+// Timetable is when the schedule of that name is due. The error says what does not hold.
+func (s Schedule) Timetable(name string) (*timetable.Timetable, error) {
+	return timetable.New(timetable.Spec{Name: name, Cron: s.Cron, Every: s.Every, Zone: s.TimeZone, Jitter: s.Jitter})
+}
+
 // Snapshot is all settings at one moment. It is shared by everybody who reads it: nobody may change it.
 type Snapshot struct {
-	Version Version
-	Manager Manager
-	Queues  map[string]Queue
+	Version   Version
+	Manager   Manager
+	Queues    map[string]Queue
+	Schedules map[string]Schedule
 }
 
 // Queue returns the settings of the queue, and whether there is such a queue.

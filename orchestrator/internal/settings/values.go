@@ -17,7 +17,7 @@ const (
 // Value is one setting as it is now.
 type Value struct {
 	Setting
-	// Queue is empty for a setting of the manager.
+	// Queue is empty for a setting of the manager, and OfSchedule for one of a schedule.
 	Queue string
 	Value string
 	// From is where the value comes from.
@@ -31,7 +31,7 @@ type Value struct {
 // Listing is all settings at one moment.
 type Listing struct {
 	Version Version
-	// Values are the manager's settings, then those of each queue, in the order of the table.
+	// Values are the manager's settings, then those of each queue and of each schedule, in the order of the table.
 	Values []Value
 	// UndoSteps is how many changes can be taken back.
 	UndoSteps int
@@ -52,6 +52,10 @@ func (s *Store) List() Listing {
 		source := s.source.Queues[name]
 		layers := []named{{FromFile, source.File}, {FromPlugin, source.Plugin}}
 		list.Values = s.append(list.Values, name, queueRows(), snap.Queues[name].Layer(), below.Queues[name].Layer(), layers)
+	}
+	for _, name := range slices.Sorted(maps.Keys(snap.Schedules)) {
+		layers := []named{{FromFile, s.source.Schedules[name]}}
+		list.Values = s.append(list.Values, OfSchedule(name), rowsOf(ScopeSchedule), snap.Schedules[name].Layer(), below.Schedules[name].Layer(), layers)
 	}
 	return list
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// submitScript puts tasks into their queue, or finds those that are already there.
+// submitLua is the function submit(first), which puts tasks into their queue, or finds those that are already there. Its keys and
+// arguments are those of submitScript, the arguments from first on; scripts that decide first whether to submit have it too.
 //
 // A dead letter, and a task that asynq keeps after its end, make room for the new one, and so does a hash without a
 // message, which is only what a late counter left. The record of an earlier end is removed, so that who waits for the
@@ -32,41 +33,48 @@ import (
 //
 // Returns for each task the state, in asynq's words, of the one that was there and is joined; "" when the task is new.
 //
-//nolint:gochecknoglobals // compiled once; never written
-var submitScript = redis.NewScript(`
-local joined, wake = {}, nil
-for i = 5, #ARGV, 4 do
-	local key = ARGV[i]
-	local hash = ARGV[1] .. key
-	local found = redis.call('HMGET', hash, 'state', 'msg')
-	local state = found[1]
-	if state and found[2] and state ~= 'archived' and state ~= 'completed' then
-		joined[#joined + 1] = state
-	else
-		if state == 'archived' then
-			redis.call('ZREM', KEYS[3], key)
-		elseif state == 'completed' then
-			redis.call('ZREM', KEYS[4], key)
-		end
-		redis.call('DEL', hash, ARGV[2] .. key)
-		if ARGV[i + 2] ~= '0' then
-			redis.call('HSET', hash, 'msg', ARGV[i + 1], 'state', 'scheduled')
-			redis.call('ZADD', KEYS[2], ARGV[i + 2], key)
+//nolint:gosec // no secret
+const submitLua = `
+local function lives(prefix, key)
+	local found = redis.call('HMGET', prefix .. key, 'state', 'msg')
+	return found[1] and found[2] and found[1] ~= 'archived' and found[1] ~= 'completed', found[1]
+end
+local function submit(first)
+	local joined, wake, prefix = {}, nil, ARGV[first]
+	for i = first + 4, #ARGV, 4 do
+		local key = ARGV[i]
+		local there, state = lives(prefix, key)
+		if there then
+			joined[#joined + 1] = state
 		else
-			redis.call('HSET', hash, 'msg', ARGV[i + 1], 'state', 'pending', 'pending_since', ARGV[3])
-			local push = ARGV[i + 3] == '1' and 'RPUSH' or 'LPUSH'
-			if redis.call(push, KEYS[1], key) == 1 then
-				wake = key
+			if state == 'archived' then
+				redis.call('ZREM', KEYS[3], key)
+			elseif state == 'completed' then
+				redis.call('ZREM', KEYS[4], key)
 			end
+			redis.call('DEL', prefix .. key, ARGV[first + 1] .. key)
+			if ARGV[i + 2] ~= '0' then
+				redis.call('HSET', prefix .. key, 'msg', ARGV[i + 1], 'state', 'scheduled')
+				redis.call('ZADD', KEYS[2], ARGV[i + 2], key)
+			else
+				redis.call('HSET', prefix .. key, 'msg', ARGV[i + 1], 'state', 'pending', 'pending_since', ARGV[first + 2])
+				local push = ARGV[i + 3] == '1' and 'RPUSH' or 'LPUSH'
+				if redis.call(push, KEYS[1], key) == 1 then
+					wake = key
+				end
+			end
+			joined[#joined + 1] = ''
 		end
-		joined[#joined + 1] = ''
 	end
+	if wake then
+		redis.call('PUBLISH', ARGV[first + 3], wake)
+	end
+	return joined
 end
-if wake then
-	redis.call('PUBLISH', ARGV[4], wake)
-end
-return joined
-`)
+`
+
+//nolint:gochecknoglobals // compiled once; never written
+var submitScript = redis.NewScript(submitLua + "return submit(1)\n")
 
 // Submit implements client.Client. A task that is joined keeps the time at which it is due.
 func (c *Client) Submit(ctx context.Context, queue string, payload any, options ...client.Option) (client.Submitted, error) {
@@ -110,17 +118,20 @@ type entry struct {
 
 // newEntry checks a payload and makes the task.
 func newEntry(info *queueInfo, queue string, payload any, o client.Options, now time.Time) (*entry, error) {
-	canonical, err := encode(payload)
-	if err == nil {
-		err = info.schema.Check(canonical)
-	}
+	canonical, err := info.canonical(payload)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", client.ErrInvalidPayload, err)
+		return nil, err
 	}
-	e := &entry{id: task.ContentID(queue, info.entry.Kind, canonical), due: due(now, o.Delay), random: o.NotUnique, urgent: o.Urgent}
+	id := task.ContentID(queue, info.entry.Kind, canonical)
 	if o.NotUnique {
-		e.id = task.RandomID(queue)
+		id = task.RandomID(queue)
 	}
+	return newEntryOf(info, id, canonical, o, now), nil
+}
+
+// newEntryOf makes the task of an ID; its payload is canonical and sound.
+func newEntryOf(info *queueInfo, id task.ID, canonical []byte, o client.Options, now time.Time) *entry {
+	e := &entry{id: id, due: due(now, o.Delay), random: o.NotUnique, urgent: o.Urgent}
 	m := task.NewMessage(e.id, info.entry.Kind, canonical, now)
 	if !o.Deadline.IsZero() {
 		m.Deadline = o.Deadline.Add(time.Second - 1).Unix()
@@ -129,7 +140,20 @@ func newEntry(info *queueInfo, queue string, payload any, o client.Options, now 
 		m.KeepRecord(*o.Retention)
 	}
 	e.message = m.Encode()
-	return e, nil
+	return e
+}
+
+// canonical checks a payload against the queue's schema and returns it in the form that its ID is made from. Errors:
+// ErrInvalidPayload.
+func (i *queueInfo) canonical(payload any) ([]byte, error) {
+	canonical, err := encode(payload)
+	if err == nil {
+		err = i.schema.Check(canonical)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", client.ErrInvalidPayload, err)
+	}
+	return canonical, nil
 }
 
 // submitArgs are the keys and arguments of submitScript.

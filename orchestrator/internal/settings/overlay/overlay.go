@@ -84,8 +84,10 @@ func parse(data []byte) (settings.Overlay, error) {
 			o.Manager, err = layer(section)
 		case "queues":
 			o.Queues, err = layers(section)
+		case "schedules":
+			o.Schedules, err = layers(section)
 		default:
-			err = fmt.Errorf("line %d: %q is not known; there are manager and queues", section.Line, name)
+			err = fmt.Errorf("line %d: %q is not known; there are manager, queues and schedules", section.Line, name)
 		}
 		if err != nil {
 			return settings.Overlay{}, err
@@ -129,13 +131,13 @@ func layers(n *yaml.Node) (map[string]settings.Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues := make(map[string]settings.Layer, len(members))
+	byName := make(map[string]settings.Layer, len(members))
 	for name, value := range members {
-		if queues[name], err = layer(value); err != nil {
+		if byName[name], err = layer(value); err != nil {
 			return nil, err
 		}
 	}
-	return queues, nil
+	return byName, nil
 }
 
 // Write replaces the file with what an overlay says, and returns when it is on the disk. The mode is 0600.
@@ -160,14 +162,20 @@ func encode(o settings.Overlay, who string, when time.Time) []byte {
 		b.WriteString("manager:\n")
 		writeLayer(&b, "  ", o.Manager)
 	}
-	if len(o.Queues) > 0 {
-		b.WriteString("queues:\n")
-		for _, name := range slices.Sorted(maps.Keys(o.Queues)) {
-			fmt.Fprintf(&b, "  %q:\n", name)
-			writeLayer(&b, "    ", o.Queues[name])
-		}
-	}
+	writeLayers(&b, "queues", o.Queues)
+	writeLayers(&b, "schedules", o.Schedules)
 	return b.Bytes()
+}
+
+func writeLayers(b *bytes.Buffer, section string, layers map[string]settings.Layer) {
+	if len(layers) == 0 {
+		return
+	}
+	b.WriteString(section + ":\n")
+	for _, name := range slices.Sorted(maps.Keys(layers)) {
+		fmt.Fprintf(b, "  %q:\n", name)
+		writeLayer(b, "    ", layers[name])
+	}
 }
 
 func writeLayer(b *bytes.Buffer, indent string, l settings.Layer) {

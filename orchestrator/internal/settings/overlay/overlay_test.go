@@ -17,8 +17,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func sample() settings.Overlay {
 	return settings.Overlay{
-		Manager: settings.Layer{"max_memory": "1GiB"},
-		Queues:  map[string]settings.Layer{"feed-pull": {"max_workers": "8", "rate": "off"}, "123": {"slots": "010"}, "off": {"buffer": `"x`}},
+		Manager:   settings.Layer{"max_memory": "1GiB"},
+		Queues:    map[string]settings.Layer{"feed-pull": {"max_workers": "8", "rate": "off"}, "123": {"slots": "010"}, "off": {"buffer": `"x`}},
+		Schedules: map[string]settings.Layer{"nightly": {"cron": "30 2 * * *", "payload": `{"a":"b: c"}`}},
 	}
 }
 

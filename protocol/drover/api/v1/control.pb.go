@@ -2553,9 +2553,693 @@ func (x *StacksResponse) GetText() string {
 	return ""
 }
 
+type SchedulesRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One schedule's name, or empty for all.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SchedulesRequest) Reset() {
+	*x = SchedulesRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SchedulesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SchedulesRequest) ProtoMessage() {}
+
+func (x *SchedulesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SchedulesRequest.ProtoReflect.Descriptor instead.
+func (*SchedulesRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SchedulesRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type SchedulesResponse struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Schedules []*Schedule            `protobuf:"bytes,1,rep,name=schedules,proto3" json:"schedules,omitempty"`
+	// Why nothing is known over all managers; empty while the broker answers.
+	BrokerError   string `protobuf:"bytes,2,opt,name=broker_error,json=brokerError,proto3" json:"broker_error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SchedulesResponse) Reset() {
+	*x = SchedulesResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SchedulesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SchedulesResponse) ProtoMessage() {}
+
+func (x *SchedulesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SchedulesResponse.ProtoReflect.Descriptor instead.
+func (*SchedulesResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *SchedulesResponse) GetSchedules() []*Schedule {
+	if x != nil {
+		return x.Schedules
+	}
+	return nil
+}
+
+func (x *SchedulesResponse) GetBrokerError() string {
+	if x != nil {
+		return x.BrokerError
+	}
+	return ""
+}
+
+// Schedule is one schedule of this manager's configuration. Counts and times are of all managers, and absent while the broker is away.
+type Schedule struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Queue string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	// One of cron and every_ms is set.
+	Cron     string `protobuf:"bytes,3,opt,name=cron,proto3" json:"cron,omitempty"`
+	EveryMs  int64  `protobuf:"varint,4,opt,name=every_ms,json=everyMs,proto3" json:"every_ms,omitempty"`
+	TimeZone string `protobuf:"bytes,5,opt,name=time_zone,json=timeZone,proto3" json:"time_zone,omitempty"`
+	JitterMs int64  `protobuf:"varint,6,opt,name=jitter_ms,json=jitterMs,proto3" json:"jitter_ms,omitempty"`
+	// "skip", "queue", "replace" or "allow".
+	Overlap string `protobuf:"bytes,7,opt,name=overlap,proto3" json:"overlap,omitempty"`
+	// "last" or "none".
+	CatchUp string `protobuf:"bytes,8,opt,name=catch_up,json=catchUp,proto3" json:"catch_up,omitempty"`
+	// JSON.
+	Payload string `protobuf:"bytes,9,opt,name=payload,proto3" json:"payload,omitempty"`
+	// "on", "paused" (for all managers), "off" (in this manager), "waiting" (a run waits for the end of the earlier one),
+	// "broken" (see problem) or "unknown" (the broker is away).
+	State string `protobuf:"bytes,10,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it cannot be fired; empty when it can.
+	Problem string `protobuf:"bytes,11,opt,name=problem,proto3" json:"problem,omitempty"`
+	// The next due times, when runs are to come: five for one schedule, one in a list.
+	Next []*ScheduledRun `protobuf:"bytes,12,rep,name=next,proto3" json:"next,omitempty"`
+	// The due time of the run that waits; 0 for none.
+	QueuedDueMs int64 `protobuf:"varint,13,opt,name=queued_due_ms,json=queuedDueMs,proto3" json:"queued_due_ms,omitempty"`
+	// The latest run; its due time is 0 when it was asked for by hand.
+	LastTaskId  string `protobuf:"bytes,14,opt,name=last_task_id,json=lastTaskId,proto3" json:"last_task_id,omitempty"`
+	LastDueMs   int64  `protobuf:"varint,15,opt,name=last_due_ms,json=lastDueMs,proto3" json:"last_due_ms,omitempty"`
+	LastAtMs    int64  `protobuf:"varint,16,opt,name=last_at_ms,json=lastAtMs,proto3" json:"last_at_ms,omitempty"`
+	LastManager string `protobuf:"bytes,17,opt,name=last_manager,json=lastManager,proto3" json:"last_manager,omitempty"`
+	// How it is, or how it ended; unspecified when its record has expired.
+	LastState v1.State  `protobuf:"varint,18,opt,name=last_state,json=lastState,proto3,enum=drover.task.v1.State" json:"last_state,omitempty"`
+	LastFault *v1.Fault `protobuf:"bytes,19,opt,name=last_fault,json=lastFault,proto3" json:"last_fault,omitempty"`
+	// Runs that were submitted, due times left out because the earlier run had not ended, due times that passed while no manager was there.
+	Fired         int64  `protobuf:"varint,20,opt,name=fired,proto3" json:"fired,omitempty"`
+	Skipped       int64  `protobuf:"varint,21,opt,name=skipped,proto3" json:"skipped,omitempty"`
+	Missed        int64  `protobuf:"varint,22,opt,name=missed,proto3" json:"missed,omitempty"`
+	PausedMs      int64  `protobuf:"varint,23,opt,name=paused_ms,json=pausedMs,proto3" json:"paused_ms,omitempty"`
+	PausedBy      string `protobuf:"bytes,24,opt,name=paused_by,json=pausedBy,proto3" json:"paused_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Schedule) Reset() {
+	*x = Schedule{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Schedule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Schedule) ProtoMessage() {}
+
+func (x *Schedule) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
+func (*Schedule) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Schedule) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Schedule) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *Schedule) GetCron() string {
+	if x != nil {
+		return x.Cron
+	}
+	return ""
+}
+
+func (x *Schedule) GetEveryMs() int64 {
+	if x != nil {
+		return x.EveryMs
+	}
+	return 0
+}
+
+func (x *Schedule) GetTimeZone() string {
+	if x != nil {
+		return x.TimeZone
+	}
+	return ""
+}
+
+func (x *Schedule) GetJitterMs() int64 {
+	if x != nil {
+		return x.JitterMs
+	}
+	return 0
+}
+
+func (x *Schedule) GetOverlap() string {
+	if x != nil {
+		return x.Overlap
+	}
+	return ""
+}
+
+func (x *Schedule) GetCatchUp() string {
+	if x != nil {
+		return x.CatchUp
+	}
+	return ""
+}
+
+func (x *Schedule) GetPayload() string {
+	if x != nil {
+		return x.Payload
+	}
+	return ""
+}
+
+func (x *Schedule) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Schedule) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *Schedule) GetNext() []*ScheduledRun {
+	if x != nil {
+		return x.Next
+	}
+	return nil
+}
+
+func (x *Schedule) GetQueuedDueMs() int64 {
+	if x != nil {
+		return x.QueuedDueMs
+	}
+	return 0
+}
+
+func (x *Schedule) GetLastTaskId() string {
+	if x != nil {
+		return x.LastTaskId
+	}
+	return ""
+}
+
+func (x *Schedule) GetLastDueMs() int64 {
+	if x != nil {
+		return x.LastDueMs
+	}
+	return 0
+}
+
+func (x *Schedule) GetLastAtMs() int64 {
+	if x != nil {
+		return x.LastAtMs
+	}
+	return 0
+}
+
+func (x *Schedule) GetLastManager() string {
+	if x != nil {
+		return x.LastManager
+	}
+	return ""
+}
+
+func (x *Schedule) GetLastState() v1.State {
+	if x != nil {
+		return x.LastState
+	}
+	return v1.State(0)
+}
+
+func (x *Schedule) GetLastFault() *v1.Fault {
+	if x != nil {
+		return x.LastFault
+	}
+	return nil
+}
+
+func (x *Schedule) GetFired() int64 {
+	if x != nil {
+		return x.Fired
+	}
+	return 0
+}
+
+func (x *Schedule) GetSkipped() int64 {
+	if x != nil {
+		return x.Skipped
+	}
+	return 0
+}
+
+func (x *Schedule) GetMissed() int64 {
+	if x != nil {
+		return x.Missed
+	}
+	return 0
+}
+
+func (x *Schedule) GetPausedMs() int64 {
+	if x != nil {
+		return x.PausedMs
+	}
+	return 0
+}
+
+func (x *Schedule) GetPausedBy() string {
+	if x != nil {
+		return x.PausedBy
+	}
+	return ""
+}
+
+// ScheduledRun is a run to come.
+type ScheduledRun struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	DueMs int64                  `protobuf:"varint,1,opt,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"`
+	// With its part of the jitter.
+	AtMs          int64 `protobuf:"varint,2,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScheduledRun) Reset() {
+	*x = ScheduledRun{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScheduledRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScheduledRun) ProtoMessage() {}
+
+func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
+func (*ScheduledRun) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ScheduledRun) GetDueMs() int64 {
+	if x != nil {
+		return x.DueMs
+	}
+	return 0
+}
+
+func (x *ScheduledRun) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+type PauseScheduleRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Who asks, for the log and for those who wonder.
+	Who           string `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseScheduleRequest) Reset() {
+	*x = PauseScheduleRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseScheduleRequest) ProtoMessage() {}
+
+func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
+func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *PauseScheduleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PauseScheduleRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+type PauseScheduleResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// False when it was paused already.
+	Changed       bool `protobuf:"varint,1,opt,name=changed,proto3" json:"changed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseScheduleResponse) Reset() {
+	*x = PauseScheduleResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseScheduleResponse) ProtoMessage() {}
+
+func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
+func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *PauseScheduleResponse) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+type ResumeScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Who           string                 `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeScheduleRequest) Reset() {
+	*x = ResumeScheduleRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeScheduleRequest) ProtoMessage() {}
+
+func (x *ResumeScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeScheduleRequest.ProtoReflect.Descriptor instead.
+func (*ResumeScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *ResumeScheduleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ResumeScheduleRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+type ResumeScheduleResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// False when it was not paused.
+	Changed       bool `protobuf:"varint,1,opt,name=changed,proto3" json:"changed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResumeScheduleResponse) Reset() {
+	*x = ResumeScheduleResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResumeScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResumeScheduleResponse) ProtoMessage() {}
+
+func (x *ResumeScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResumeScheduleResponse.ProtoReflect.Descriptor instead.
+func (*ResumeScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *ResumeScheduleResponse) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+type RunScheduleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Who           string                 `protobuf:"bytes,2,opt,name=who,proto3" json:"who,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunScheduleRequest) Reset() {
+	*x = RunScheduleRequest{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunScheduleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunScheduleRequest) ProtoMessage() {}
+
+func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
+func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *RunScheduleRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *RunScheduleRequest) GetWho() string {
+	if x != nil {
+		return x.Who
+	}
+	return ""
+}
+
+type RunScheduleResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	TaskId        string                 `protobuf:"bytes,1,opt,name=task_id,json=taskId,proto3" json:"task_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunScheduleResponse) Reset() {
+	*x = RunScheduleResponse{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunScheduleResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunScheduleResponse) ProtoMessage() {}
+
+func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
+func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *RunScheduleResponse) GetTaskId() string {
+	if x != nil {
+		return x.TaskId
+	}
+	return ""
+}
+
 type SettingsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// A queue's name, "manager", or empty for all.
+	// A queue's name, "schedule:NAME", "manager", or empty for all.
 	Queue         string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2563,7 +3247,7 @@ type SettingsRequest struct {
 
 func (x *SettingsRequest) Reset() {
 	*x = SettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[38]
+	mi := &file_drover_api_v1_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2575,7 +3259,7 @@ func (x *SettingsRequest) String() string {
 func (*SettingsRequest) ProtoMessage() {}
 
 func (x *SettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[38]
+	mi := &file_drover_api_v1_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2588,7 +3272,7 @@ func (x *SettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingsRequest.ProtoReflect.Descriptor instead.
 func (*SettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{38}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SettingsRequest) GetQueue() string {
@@ -2610,7 +3294,7 @@ type SettingsResponse struct {
 
 func (x *SettingsResponse) Reset() {
 	*x = SettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[39]
+	mi := &file_drover_api_v1_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2622,7 +3306,7 @@ func (x *SettingsResponse) String() string {
 func (*SettingsResponse) ProtoMessage() {}
 
 func (x *SettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[39]
+	mi := &file_drover_api_v1_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2635,7 +3319,7 @@ func (x *SettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingsResponse.ProtoReflect.Descriptor instead.
 func (*SettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{39}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SettingsResponse) GetVersion() uint64 {
@@ -2662,7 +3346,7 @@ func (x *SettingsResponse) GetUndoSteps() int32 {
 // Setting is one setting with its value.
 type Setting struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty for a setting of the manager.
+	// Empty for a setting of the manager, "schedule:NAME" for one of a schedule.
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	Name  string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Value string `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
@@ -2683,7 +3367,7 @@ type Setting struct {
 
 func (x *Setting) Reset() {
 	*x = Setting{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[40]
+	mi := &file_drover_api_v1_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2695,7 +3379,7 @@ func (x *Setting) String() string {
 func (*Setting) ProtoMessage() {}
 
 func (x *Setting) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[40]
+	mi := &file_drover_api_v1_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2708,7 +3392,7 @@ func (x *Setting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Setting.ProtoReflect.Descriptor instead.
 func (*Setting) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{40}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Setting) GetQueue() string {
@@ -2783,7 +3467,7 @@ func (x *Setting) GetSavedValue() string {
 
 type SettingChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Empty for a setting of the manager.
+	// Empty for a setting of the manager, "schedule:NAME" for one of a schedule.
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
 	Name  string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Value string `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
@@ -2795,7 +3479,7 @@ type SettingChange struct {
 
 func (x *SettingChange) Reset() {
 	*x = SettingChange{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[41]
+	mi := &file_drover_api_v1_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2807,7 +3491,7 @@ func (x *SettingChange) String() string {
 func (*SettingChange) ProtoMessage() {}
 
 func (x *SettingChange) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[41]
+	mi := &file_drover_api_v1_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2820,7 +3504,7 @@ func (x *SettingChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingChange.ProtoReflect.Descriptor instead.
 func (*SettingChange) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{41}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SettingChange) GetQueue() string {
@@ -2866,7 +3550,7 @@ type ChangeSettingsRequest struct {
 
 func (x *ChangeSettingsRequest) Reset() {
 	*x = ChangeSettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[42]
+	mi := &file_drover_api_v1_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +3562,7 @@ func (x *ChangeSettingsRequest) String() string {
 func (*ChangeSettingsRequest) ProtoMessage() {}
 
 func (x *ChangeSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[42]
+	mi := &file_drover_api_v1_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +3575,7 @@ func (x *ChangeSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeSettingsRequest.ProtoReflect.Descriptor instead.
 func (*ChangeSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{42}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ChangeSettingsRequest) GetChanges() []*SettingChange {
@@ -2932,7 +3616,7 @@ type ChangeSettingsResponse struct {
 
 func (x *ChangeSettingsResponse) Reset() {
 	*x = ChangeSettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[43]
+	mi := &file_drover_api_v1_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2944,7 +3628,7 @@ func (x *ChangeSettingsResponse) String() string {
 func (*ChangeSettingsResponse) ProtoMessage() {}
 
 func (x *ChangeSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[43]
+	mi := &file_drover_api_v1_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2957,7 +3641,7 @@ func (x *ChangeSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeSettingsResponse.ProtoReflect.Descriptor instead.
 func (*ChangeSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{43}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ChangeSettingsResponse) GetVersion() uint64 {
@@ -2976,11 +3660,12 @@ func (x *ChangeSettingsResponse) GetEffects() []*SettingEffect {
 
 // SettingEffect is one setting that changes, and what follows from it.
 type SettingEffect struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Queue  string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
-	Name   string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Before string                 `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
-	After  string                 `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in a Setting.
+	Queue  string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	Name   string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Before string `protobuf:"bytes,3,opt,name=before,proto3" json:"before,omitempty"`
+	After  string `protobuf:"bytes,4,opt,name=after,proto3" json:"after,omitempty"`
 	// What will happen, in words, such as "2 workers drain"; may be empty.
 	Effect        string `protobuf:"bytes,5,opt,name=effect,proto3" json:"effect,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2989,7 +3674,7 @@ type SettingEffect struct {
 
 func (x *SettingEffect) Reset() {
 	*x = SettingEffect{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[44]
+	mi := &file_drover_api_v1_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3686,7 @@ func (x *SettingEffect) String() string {
 func (*SettingEffect) ProtoMessage() {}
 
 func (x *SettingEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[44]
+	mi := &file_drover_api_v1_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3699,7 @@ func (x *SettingEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingEffect.ProtoReflect.Descriptor instead.
 func (*SettingEffect) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{44}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SettingEffect) GetQueue() string {
@@ -3061,7 +3746,7 @@ type UndoSettingsRequest struct {
 
 func (x *UndoSettingsRequest) Reset() {
 	*x = UndoSettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[45]
+	mi := &file_drover_api_v1_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3073,7 +3758,7 @@ func (x *UndoSettingsRequest) String() string {
 func (*UndoSettingsRequest) ProtoMessage() {}
 
 func (x *UndoSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[45]
+	mi := &file_drover_api_v1_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3086,7 +3771,7 @@ func (x *UndoSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoSettingsRequest.ProtoReflect.Descriptor instead.
 func (*UndoSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{45}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *UndoSettingsRequest) GetWho() string {
@@ -3106,7 +3791,7 @@ type UndoSettingsResponse struct {
 
 func (x *UndoSettingsResponse) Reset() {
 	*x = UndoSettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[46]
+	mi := &file_drover_api_v1_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3118,7 +3803,7 @@ func (x *UndoSettingsResponse) String() string {
 func (*UndoSettingsResponse) ProtoMessage() {}
 
 func (x *UndoSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[46]
+	mi := &file_drover_api_v1_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3131,7 +3816,7 @@ func (x *UndoSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoSettingsResponse.ProtoReflect.Descriptor instead.
 func (*UndoSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{46}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *UndoSettingsResponse) GetVersion() uint64 {
@@ -3157,7 +3842,7 @@ type SaveSettingsRequest struct {
 
 func (x *SaveSettingsRequest) Reset() {
 	*x = SaveSettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[47]
+	mi := &file_drover_api_v1_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3169,7 +3854,7 @@ func (x *SaveSettingsRequest) String() string {
 func (*SaveSettingsRequest) ProtoMessage() {}
 
 func (x *SaveSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[47]
+	mi := &file_drover_api_v1_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3182,7 +3867,7 @@ func (x *SaveSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSettingsRequest.ProtoReflect.Descriptor instead.
 func (*SaveSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{47}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SaveSettingsRequest) GetWho() string {
@@ -3202,7 +3887,7 @@ type SaveSettingsResponse struct {
 
 func (x *SaveSettingsResponse) Reset() {
 	*x = SaveSettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[48]
+	mi := &file_drover_api_v1_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3214,7 +3899,7 @@ func (x *SaveSettingsResponse) String() string {
 func (*SaveSettingsResponse) ProtoMessage() {}
 
 func (x *SaveSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[48]
+	mi := &file_drover_api_v1_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3227,7 +3912,7 @@ func (x *SaveSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSettingsResponse.ProtoReflect.Descriptor instead.
 func (*SaveSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{48}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *SaveSettingsResponse) GetPath() string {
@@ -3253,7 +3938,7 @@ type ReloadRequest struct {
 
 func (x *ReloadRequest) Reset() {
 	*x = ReloadRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[49]
+	mi := &file_drover_api_v1_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3265,7 +3950,7 @@ func (x *ReloadRequest) String() string {
 func (*ReloadRequest) ProtoMessage() {}
 
 func (x *ReloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[49]
+	mi := &file_drover_api_v1_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3278,7 +3963,7 @@ func (x *ReloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadRequest.ProtoReflect.Descriptor instead.
 func (*ReloadRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{49}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ReloadRequest) GetWho() string {
@@ -3300,7 +3985,7 @@ type ReloadResponse struct {
 
 func (x *ReloadResponse) Reset() {
 	*x = ReloadResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[50]
+	mi := &file_drover_api_v1_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3312,7 +3997,7 @@ func (x *ReloadResponse) String() string {
 func (*ReloadResponse) ProtoMessage() {}
 
 func (x *ReloadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[50]
+	mi := &file_drover_api_v1_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3325,7 +4010,7 @@ func (x *ReloadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadResponse.ProtoReflect.Descriptor instead.
 func (*ReloadResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{50}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ReloadResponse) GetVersion() uint64 {
@@ -3361,7 +4046,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[51]
+	mi := &file_drover_api_v1_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3373,7 +4058,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[51]
+	mi := &file_drover_api_v1_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3386,7 +4071,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{51}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *WatchRequest) GetQueue() string {
@@ -3419,7 +4104,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[52]
+	mi := &file_drover_api_v1_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3431,7 +4116,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[52]
+	mi := &file_drover_api_v1_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3444,7 +4129,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{52}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *WatchResponse) GetAtMs() int64 {
@@ -3542,7 +4227,7 @@ type WorkerEvent struct {
 
 func (x *WorkerEvent) Reset() {
 	*x = WorkerEvent{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[53]
+	mi := &file_drover_api_v1_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3554,7 +4239,7 @@ func (x *WorkerEvent) String() string {
 func (*WorkerEvent) ProtoMessage() {}
 
 func (x *WorkerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[53]
+	mi := &file_drover_api_v1_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3567,7 +4252,7 @@ func (x *WorkerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerEvent.ProtoReflect.Descriptor instead.
 func (*WorkerEvent) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{53}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *WorkerEvent) GetWorker() uint64 {
@@ -3617,7 +4302,8 @@ type QueueEvent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Empty for the manager.
 	Queue string `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
-	// "paused", "resumed", "circuit-open", "circuit-closed", "decision", "settings", "lock-lost", "program-replaced", "program-refused";
+	// "paused", "resumed", "circuit-open", "circuit-closed", "decision", "settings", "lock-lost", "program-replaced", "program-refused",
+	// "schedule-fired", "schedule-skipped", "schedule-queued", "schedule-missed";
 	// of the manager also "broker-away" and "broker-back", between which events of tasks are missed.
 	Event         string `protobuf:"bytes,2,opt,name=event,proto3" json:"event,omitempty"`
 	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
@@ -3627,7 +4313,7 @@ type QueueEvent struct {
 
 func (x *QueueEvent) Reset() {
 	*x = QueueEvent{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[54]
+	mi := &file_drover_api_v1_control_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3639,7 +4325,7 @@ func (x *QueueEvent) String() string {
 func (*QueueEvent) ProtoMessage() {}
 
 func (x *QueueEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[54]
+	mi := &file_drover_api_v1_control_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3652,7 +4338,7 @@ func (x *QueueEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueEvent.ProtoReflect.Descriptor instead.
 func (*QueueEvent) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{54}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *QueueEvent) GetQueue() string {
@@ -3874,7 +4560,60 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\rStacksRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\x04R\x06worker\"$\n" +
 	"\x0eStacksResponse\x12\x12\n" +
-	"\x04text\x18\x01 \x01(\tR\x04text\"'\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\"&\n" +
+	"\x10SchedulesRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"m\n" +
+	"\x11SchedulesResponse\x125\n" +
+	"\tschedules\x18\x01 \x03(\v2\x17.drover.api.v1.ScheduleR\tschedules\x12!\n" +
+	"\fbroker_error\x18\x02 \x01(\tR\vbrokerError\"\xe2\x05\n" +
+	"\bSchedule\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x12\n" +
+	"\x04cron\x18\x03 \x01(\tR\x04cron\x12\x19\n" +
+	"\bevery_ms\x18\x04 \x01(\x03R\aeveryMs\x12\x1b\n" +
+	"\ttime_zone\x18\x05 \x01(\tR\btimeZone\x12\x1b\n" +
+	"\tjitter_ms\x18\x06 \x01(\x03R\bjitterMs\x12\x18\n" +
+	"\aoverlap\x18\a \x01(\tR\aoverlap\x12\x19\n" +
+	"\bcatch_up\x18\b \x01(\tR\acatchUp\x12\x18\n" +
+	"\apayload\x18\t \x01(\tR\apayload\x12\x14\n" +
+	"\x05state\x18\n" +
+	" \x01(\tR\x05state\x12\x18\n" +
+	"\aproblem\x18\v \x01(\tR\aproblem\x12/\n" +
+	"\x04next\x18\f \x03(\v2\x1b.drover.api.v1.ScheduledRunR\x04next\x12\"\n" +
+	"\rqueued_due_ms\x18\r \x01(\x03R\vqueuedDueMs\x12 \n" +
+	"\flast_task_id\x18\x0e \x01(\tR\n" +
+	"lastTaskId\x12\x1e\n" +
+	"\vlast_due_ms\x18\x0f \x01(\x03R\tlastDueMs\x12\x1c\n" +
+	"\n" +
+	"last_at_ms\x18\x10 \x01(\x03R\blastAtMs\x12!\n" +
+	"\flast_manager\x18\x11 \x01(\tR\vlastManager\x124\n" +
+	"\n" +
+	"last_state\x18\x12 \x01(\x0e2\x15.drover.task.v1.StateR\tlastState\x124\n" +
+	"\n" +
+	"last_fault\x18\x13 \x01(\v2\x15.drover.task.v1.FaultR\tlastFault\x12\x14\n" +
+	"\x05fired\x18\x14 \x01(\x03R\x05fired\x12\x18\n" +
+	"\askipped\x18\x15 \x01(\x03R\askipped\x12\x16\n" +
+	"\x06missed\x18\x16 \x01(\x03R\x06missed\x12\x1b\n" +
+	"\tpaused_ms\x18\x17 \x01(\x03R\bpausedMs\x12\x1b\n" +
+	"\tpaused_by\x18\x18 \x01(\tR\bpausedBy\":\n" +
+	"\fScheduledRun\x12\x15\n" +
+	"\x06due_ms\x18\x01 \x01(\x03R\x05dueMs\x12\x13\n" +
+	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\"<\n" +
+	"\x14PauseScheduleRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03who\x18\x02 \x01(\tR\x03who\"1\n" +
+	"\x15PauseScheduleResponse\x12\x18\n" +
+	"\achanged\x18\x01 \x01(\bR\achanged\"=\n" +
+	"\x15ResumeScheduleRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03who\x18\x02 \x01(\tR\x03who\"2\n" +
+	"\x16ResumeScheduleResponse\x12\x18\n" +
+	"\achanged\x18\x01 \x01(\bR\achanged\":\n" +
+	"\x12RunScheduleRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
+	"\x03who\x18\x02 \x01(\tR\x03who\".\n" +
+	"\x13RunScheduleResponse\x12\x17\n" +
+	"\atask_id\x18\x01 \x01(\tR\x06taskId\"'\n" +
 	"\x0fSettingsRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\"\x7f\n" +
 	"\x10SettingsResponse\x12\x18\n" +
@@ -3954,7 +4693,7 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"QueueEvent\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x14\n" +
 	"\x05event\x18\x02 \x01(\tR\x05event\x12\x12\n" +
-	"\x04text\x18\x03 \x01(\tR\x04text2\xfa\v\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text2\xdb\x0e\n" +
 	"\x0eControlService\x12E\n" +
 	"\x06Status\x12\x1c.drover.api.v1.StatusRequest\x1a\x1d.drover.api.v1.StatusResponse\x12K\n" +
 	"\bManagers\x12\x1e.drover.api.v1.ManagersRequest\x1a\x1f.drover.api.v1.ManagersResponse\x12H\n" +
@@ -3975,7 +4714,11 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\x0eChangeSettings\x12$.drover.api.v1.ChangeSettingsRequest\x1a%.drover.api.v1.ChangeSettingsResponse\x12W\n" +
 	"\fUndoSettings\x12\".drover.api.v1.UndoSettingsRequest\x1a#.drover.api.v1.UndoSettingsResponse\x12W\n" +
 	"\fSaveSettings\x12\".drover.api.v1.SaveSettingsRequest\x1a#.drover.api.v1.SaveSettingsResponse\x12E\n" +
-	"\x06Reload\x12\x1c.drover.api.v1.ReloadRequest\x1a\x1d.drover.api.v1.ReloadResponse\x12D\n" +
+	"\x06Reload\x12\x1c.drover.api.v1.ReloadRequest\x1a\x1d.drover.api.v1.ReloadResponse\x12N\n" +
+	"\tSchedules\x12\x1f.drover.api.v1.SchedulesRequest\x1a .drover.api.v1.SchedulesResponse\x12Z\n" +
+	"\rPauseSchedule\x12#.drover.api.v1.PauseScheduleRequest\x1a$.drover.api.v1.PauseScheduleResponse\x12]\n" +
+	"\x0eResumeSchedule\x12$.drover.api.v1.ResumeScheduleRequest\x1a%.drover.api.v1.ResumeScheduleResponse\x12T\n" +
+	"\vRunSchedule\x12!.drover.api.v1.RunScheduleRequest\x1a\".drover.api.v1.RunScheduleResponse\x12D\n" +
 	"\x05Watch\x12\x1b.drover.api.v1.WatchRequest\x1a\x1c.drover.api.v1.WatchResponse0\x01B<Z:github.com/drover-jobs/drover/protocol/drover/api/v1;apiv1b\x06proto3"
 
 var (
@@ -3990,7 +4733,7 @@ func file_drover_api_v1_control_proto_rawDescGZIP() []byte {
 	return file_drover_api_v1_control_proto_rawDescData
 }
 
-var file_drover_api_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_drover_api_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_drover_api_v1_control_proto_goTypes = []any{
 	(*StatusRequest)(nil),          // 0: drover.api.v1.StatusRequest
 	(*StatusResponse)(nil),         // 1: drover.api.v1.StatusResponse
@@ -4030,103 +4773,126 @@ var file_drover_api_v1_control_proto_goTypes = []any{
 	(*LogsResponse)(nil),           // 35: drover.api.v1.LogsResponse
 	(*StacksRequest)(nil),          // 36: drover.api.v1.StacksRequest
 	(*StacksResponse)(nil),         // 37: drover.api.v1.StacksResponse
-	(*SettingsRequest)(nil),        // 38: drover.api.v1.SettingsRequest
-	(*SettingsResponse)(nil),       // 39: drover.api.v1.SettingsResponse
-	(*Setting)(nil),                // 40: drover.api.v1.Setting
-	(*SettingChange)(nil),          // 41: drover.api.v1.SettingChange
-	(*ChangeSettingsRequest)(nil),  // 42: drover.api.v1.ChangeSettingsRequest
-	(*ChangeSettingsResponse)(nil), // 43: drover.api.v1.ChangeSettingsResponse
-	(*SettingEffect)(nil),          // 44: drover.api.v1.SettingEffect
-	(*UndoSettingsRequest)(nil),    // 45: drover.api.v1.UndoSettingsRequest
-	(*UndoSettingsResponse)(nil),   // 46: drover.api.v1.UndoSettingsResponse
-	(*SaveSettingsRequest)(nil),    // 47: drover.api.v1.SaveSettingsRequest
-	(*SaveSettingsResponse)(nil),   // 48: drover.api.v1.SaveSettingsResponse
-	(*ReloadRequest)(nil),          // 49: drover.api.v1.ReloadRequest
-	(*ReloadResponse)(nil),         // 50: drover.api.v1.ReloadResponse
-	(*WatchRequest)(nil),           // 51: drover.api.v1.WatchRequest
-	(*WatchResponse)(nil),          // 52: drover.api.v1.WatchResponse
-	(*WorkerEvent)(nil),            // 53: drover.api.v1.WorkerEvent
-	(*QueueEvent)(nil),             // 54: drover.api.v1.QueueEvent
-	nil,                            // 55: drover.api.v1.Queue.ExitsEntry
-	(v1.State)(0),                  // 56: drover.task.v1.State
-	(v1.FaultKind)(0),              // 57: drover.task.v1.FaultKind
-	(*v1.Task)(nil),                // 58: drover.task.v1.Task
-	(*v1.Event)(nil),               // 59: drover.task.v1.Event
+	(*SchedulesRequest)(nil),       // 38: drover.api.v1.SchedulesRequest
+	(*SchedulesResponse)(nil),      // 39: drover.api.v1.SchedulesResponse
+	(*Schedule)(nil),               // 40: drover.api.v1.Schedule
+	(*ScheduledRun)(nil),           // 41: drover.api.v1.ScheduledRun
+	(*PauseScheduleRequest)(nil),   // 42: drover.api.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),  // 43: drover.api.v1.PauseScheduleResponse
+	(*ResumeScheduleRequest)(nil),  // 44: drover.api.v1.ResumeScheduleRequest
+	(*ResumeScheduleResponse)(nil), // 45: drover.api.v1.ResumeScheduleResponse
+	(*RunScheduleRequest)(nil),     // 46: drover.api.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),    // 47: drover.api.v1.RunScheduleResponse
+	(*SettingsRequest)(nil),        // 48: drover.api.v1.SettingsRequest
+	(*SettingsResponse)(nil),       // 49: drover.api.v1.SettingsResponse
+	(*Setting)(nil),                // 50: drover.api.v1.Setting
+	(*SettingChange)(nil),          // 51: drover.api.v1.SettingChange
+	(*ChangeSettingsRequest)(nil),  // 52: drover.api.v1.ChangeSettingsRequest
+	(*ChangeSettingsResponse)(nil), // 53: drover.api.v1.ChangeSettingsResponse
+	(*SettingEffect)(nil),          // 54: drover.api.v1.SettingEffect
+	(*UndoSettingsRequest)(nil),    // 55: drover.api.v1.UndoSettingsRequest
+	(*UndoSettingsResponse)(nil),   // 56: drover.api.v1.UndoSettingsResponse
+	(*SaveSettingsRequest)(nil),    // 57: drover.api.v1.SaveSettingsRequest
+	(*SaveSettingsResponse)(nil),   // 58: drover.api.v1.SaveSettingsResponse
+	(*ReloadRequest)(nil),          // 59: drover.api.v1.ReloadRequest
+	(*ReloadResponse)(nil),         // 60: drover.api.v1.ReloadResponse
+	(*WatchRequest)(nil),           // 61: drover.api.v1.WatchRequest
+	(*WatchResponse)(nil),          // 62: drover.api.v1.WatchResponse
+	(*WorkerEvent)(nil),            // 63: drover.api.v1.WorkerEvent
+	(*QueueEvent)(nil),             // 64: drover.api.v1.QueueEvent
+	nil,                            // 65: drover.api.v1.Queue.ExitsEntry
+	(v1.State)(0),                  // 66: drover.task.v1.State
+	(v1.FaultKind)(0),              // 67: drover.task.v1.FaultKind
+	(*v1.Task)(nil),                // 68: drover.task.v1.Task
+	(*v1.Fault)(nil),               // 69: drover.task.v1.Fault
+	(*v1.Event)(nil),               // 70: drover.task.v1.Event
 }
 var file_drover_api_v1_control_proto_depIdxs = []int32{
 	2,  // 0: drover.api.v1.StatusResponse.manager:type_name -> drover.api.v1.Manager
 	3,  // 1: drover.api.v1.StatusResponse.queues:type_name -> drover.api.v1.Queue
 	4,  // 2: drover.api.v1.StatusResponse.workers:type_name -> drover.api.v1.Worker
 	5,  // 3: drover.api.v1.StatusResponse.plugins:type_name -> drover.api.v1.Plugin
-	55, // 4: drover.api.v1.Queue.exits:type_name -> drover.api.v1.Queue.ExitsEntry
+	65, // 4: drover.api.v1.Queue.exits:type_name -> drover.api.v1.Queue.ExitsEntry
 	8,  // 5: drover.api.v1.ManagersResponse.managers:type_name -> drover.api.v1.ManagerEntry
 	11, // 6: drover.api.v1.ExamineResponse.findings:type_name -> drover.api.v1.Finding
 	14, // 7: drover.api.v1.ExplainResponse.now:type_name -> drover.api.v1.Decision
 	14, // 8: drover.api.v1.ExplainResponse.before:type_name -> drover.api.v1.Decision
 	17, // 9: drover.api.v1.LocksResponse.held:type_name -> drover.api.v1.Lock
 	17, // 10: drover.api.v1.LocksResponse.waiting:type_name -> drover.api.v1.Lock
-	56, // 11: drover.api.v1.ListTasksRequest.state:type_name -> drover.task.v1.State
-	57, // 12: drover.api.v1.ListTasksRequest.fault_kind:type_name -> drover.task.v1.FaultKind
-	58, // 13: drover.api.v1.ListTasksResponse.tasks:type_name -> drover.task.v1.Task
-	57, // 14: drover.api.v1.TaskSelection.fault_kind:type_name -> drover.task.v1.FaultKind
-	56, // 15: drover.api.v1.TaskChange.state:type_name -> drover.task.v1.State
+	66, // 11: drover.api.v1.ListTasksRequest.state:type_name -> drover.task.v1.State
+	67, // 12: drover.api.v1.ListTasksRequest.fault_kind:type_name -> drover.task.v1.FaultKind
+	68, // 13: drover.api.v1.ListTasksResponse.tasks:type_name -> drover.task.v1.Task
+	67, // 14: drover.api.v1.TaskSelection.fault_kind:type_name -> drover.task.v1.FaultKind
+	66, // 15: drover.api.v1.TaskChange.state:type_name -> drover.task.v1.State
 	20, // 16: drover.api.v1.RetryTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
 	21, // 17: drover.api.v1.RetryTasksResponse.changes:type_name -> drover.api.v1.TaskChange
 	20, // 18: drover.api.v1.DropTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
 	21, // 19: drover.api.v1.DropTasksResponse.changes:type_name -> drover.api.v1.TaskChange
-	40, // 20: drover.api.v1.SettingsResponse.settings:type_name -> drover.api.v1.Setting
-	41, // 21: drover.api.v1.ChangeSettingsRequest.changes:type_name -> drover.api.v1.SettingChange
-	44, // 22: drover.api.v1.ChangeSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
-	44, // 23: drover.api.v1.UndoSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
-	44, // 24: drover.api.v1.ReloadResponse.effects:type_name -> drover.api.v1.SettingEffect
-	59, // 25: drover.api.v1.WatchResponse.task:type_name -> drover.task.v1.Event
-	53, // 26: drover.api.v1.WatchResponse.worker:type_name -> drover.api.v1.WorkerEvent
-	54, // 27: drover.api.v1.WatchResponse.queue:type_name -> drover.api.v1.QueueEvent
-	0,  // 28: drover.api.v1.ControlService.Status:input_type -> drover.api.v1.StatusRequest
-	6,  // 29: drover.api.v1.ControlService.Managers:input_type -> drover.api.v1.ManagersRequest
-	9,  // 30: drover.api.v1.ControlService.Examine:input_type -> drover.api.v1.ExamineRequest
-	12, // 31: drover.api.v1.ControlService.Explain:input_type -> drover.api.v1.ExplainRequest
-	15, // 32: drover.api.v1.ControlService.Locks:input_type -> drover.api.v1.LocksRequest
-	18, // 33: drover.api.v1.ControlService.ListTasks:input_type -> drover.api.v1.ListTasksRequest
-	22, // 34: drover.api.v1.ControlService.RetryTasks:input_type -> drover.api.v1.RetryTasksRequest
-	24, // 35: drover.api.v1.ControlService.DropTasks:input_type -> drover.api.v1.DropTasksRequest
-	26, // 36: drover.api.v1.ControlService.Pause:input_type -> drover.api.v1.PauseRequest
-	28, // 37: drover.api.v1.ControlService.Resume:input_type -> drover.api.v1.ResumeRequest
-	30, // 38: drover.api.v1.ControlService.Restart:input_type -> drover.api.v1.RestartRequest
-	32, // 39: drover.api.v1.ControlService.Kill:input_type -> drover.api.v1.KillRequest
-	34, // 40: drover.api.v1.ControlService.Logs:input_type -> drover.api.v1.LogsRequest
-	36, // 41: drover.api.v1.ControlService.Stacks:input_type -> drover.api.v1.StacksRequest
-	38, // 42: drover.api.v1.ControlService.Settings:input_type -> drover.api.v1.SettingsRequest
-	42, // 43: drover.api.v1.ControlService.ChangeSettings:input_type -> drover.api.v1.ChangeSettingsRequest
-	45, // 44: drover.api.v1.ControlService.UndoSettings:input_type -> drover.api.v1.UndoSettingsRequest
-	47, // 45: drover.api.v1.ControlService.SaveSettings:input_type -> drover.api.v1.SaveSettingsRequest
-	49, // 46: drover.api.v1.ControlService.Reload:input_type -> drover.api.v1.ReloadRequest
-	51, // 47: drover.api.v1.ControlService.Watch:input_type -> drover.api.v1.WatchRequest
-	1,  // 48: drover.api.v1.ControlService.Status:output_type -> drover.api.v1.StatusResponse
-	7,  // 49: drover.api.v1.ControlService.Managers:output_type -> drover.api.v1.ManagersResponse
-	10, // 50: drover.api.v1.ControlService.Examine:output_type -> drover.api.v1.ExamineResponse
-	13, // 51: drover.api.v1.ControlService.Explain:output_type -> drover.api.v1.ExplainResponse
-	16, // 52: drover.api.v1.ControlService.Locks:output_type -> drover.api.v1.LocksResponse
-	19, // 53: drover.api.v1.ControlService.ListTasks:output_type -> drover.api.v1.ListTasksResponse
-	23, // 54: drover.api.v1.ControlService.RetryTasks:output_type -> drover.api.v1.RetryTasksResponse
-	25, // 55: drover.api.v1.ControlService.DropTasks:output_type -> drover.api.v1.DropTasksResponse
-	27, // 56: drover.api.v1.ControlService.Pause:output_type -> drover.api.v1.PauseResponse
-	29, // 57: drover.api.v1.ControlService.Resume:output_type -> drover.api.v1.ResumeResponse
-	31, // 58: drover.api.v1.ControlService.Restart:output_type -> drover.api.v1.RestartResponse
-	33, // 59: drover.api.v1.ControlService.Kill:output_type -> drover.api.v1.KillResponse
-	35, // 60: drover.api.v1.ControlService.Logs:output_type -> drover.api.v1.LogsResponse
-	37, // 61: drover.api.v1.ControlService.Stacks:output_type -> drover.api.v1.StacksResponse
-	39, // 62: drover.api.v1.ControlService.Settings:output_type -> drover.api.v1.SettingsResponse
-	43, // 63: drover.api.v1.ControlService.ChangeSettings:output_type -> drover.api.v1.ChangeSettingsResponse
-	46, // 64: drover.api.v1.ControlService.UndoSettings:output_type -> drover.api.v1.UndoSettingsResponse
-	48, // 65: drover.api.v1.ControlService.SaveSettings:output_type -> drover.api.v1.SaveSettingsResponse
-	50, // 66: drover.api.v1.ControlService.Reload:output_type -> drover.api.v1.ReloadResponse
-	52, // 67: drover.api.v1.ControlService.Watch:output_type -> drover.api.v1.WatchResponse
-	48, // [48:68] is the sub-list for method output_type
-	28, // [28:48] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	40, // 20: drover.api.v1.SchedulesResponse.schedules:type_name -> drover.api.v1.Schedule
+	41, // 21: drover.api.v1.Schedule.next:type_name -> drover.api.v1.ScheduledRun
+	66, // 22: drover.api.v1.Schedule.last_state:type_name -> drover.task.v1.State
+	69, // 23: drover.api.v1.Schedule.last_fault:type_name -> drover.task.v1.Fault
+	50, // 24: drover.api.v1.SettingsResponse.settings:type_name -> drover.api.v1.Setting
+	51, // 25: drover.api.v1.ChangeSettingsRequest.changes:type_name -> drover.api.v1.SettingChange
+	54, // 26: drover.api.v1.ChangeSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
+	54, // 27: drover.api.v1.UndoSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
+	54, // 28: drover.api.v1.ReloadResponse.effects:type_name -> drover.api.v1.SettingEffect
+	70, // 29: drover.api.v1.WatchResponse.task:type_name -> drover.task.v1.Event
+	63, // 30: drover.api.v1.WatchResponse.worker:type_name -> drover.api.v1.WorkerEvent
+	64, // 31: drover.api.v1.WatchResponse.queue:type_name -> drover.api.v1.QueueEvent
+	0,  // 32: drover.api.v1.ControlService.Status:input_type -> drover.api.v1.StatusRequest
+	6,  // 33: drover.api.v1.ControlService.Managers:input_type -> drover.api.v1.ManagersRequest
+	9,  // 34: drover.api.v1.ControlService.Examine:input_type -> drover.api.v1.ExamineRequest
+	12, // 35: drover.api.v1.ControlService.Explain:input_type -> drover.api.v1.ExplainRequest
+	15, // 36: drover.api.v1.ControlService.Locks:input_type -> drover.api.v1.LocksRequest
+	18, // 37: drover.api.v1.ControlService.ListTasks:input_type -> drover.api.v1.ListTasksRequest
+	22, // 38: drover.api.v1.ControlService.RetryTasks:input_type -> drover.api.v1.RetryTasksRequest
+	24, // 39: drover.api.v1.ControlService.DropTasks:input_type -> drover.api.v1.DropTasksRequest
+	26, // 40: drover.api.v1.ControlService.Pause:input_type -> drover.api.v1.PauseRequest
+	28, // 41: drover.api.v1.ControlService.Resume:input_type -> drover.api.v1.ResumeRequest
+	30, // 42: drover.api.v1.ControlService.Restart:input_type -> drover.api.v1.RestartRequest
+	32, // 43: drover.api.v1.ControlService.Kill:input_type -> drover.api.v1.KillRequest
+	34, // 44: drover.api.v1.ControlService.Logs:input_type -> drover.api.v1.LogsRequest
+	36, // 45: drover.api.v1.ControlService.Stacks:input_type -> drover.api.v1.StacksRequest
+	48, // 46: drover.api.v1.ControlService.Settings:input_type -> drover.api.v1.SettingsRequest
+	52, // 47: drover.api.v1.ControlService.ChangeSettings:input_type -> drover.api.v1.ChangeSettingsRequest
+	55, // 48: drover.api.v1.ControlService.UndoSettings:input_type -> drover.api.v1.UndoSettingsRequest
+	57, // 49: drover.api.v1.ControlService.SaveSettings:input_type -> drover.api.v1.SaveSettingsRequest
+	59, // 50: drover.api.v1.ControlService.Reload:input_type -> drover.api.v1.ReloadRequest
+	38, // 51: drover.api.v1.ControlService.Schedules:input_type -> drover.api.v1.SchedulesRequest
+	42, // 52: drover.api.v1.ControlService.PauseSchedule:input_type -> drover.api.v1.PauseScheduleRequest
+	44, // 53: drover.api.v1.ControlService.ResumeSchedule:input_type -> drover.api.v1.ResumeScheduleRequest
+	46, // 54: drover.api.v1.ControlService.RunSchedule:input_type -> drover.api.v1.RunScheduleRequest
+	61, // 55: drover.api.v1.ControlService.Watch:input_type -> drover.api.v1.WatchRequest
+	1,  // 56: drover.api.v1.ControlService.Status:output_type -> drover.api.v1.StatusResponse
+	7,  // 57: drover.api.v1.ControlService.Managers:output_type -> drover.api.v1.ManagersResponse
+	10, // 58: drover.api.v1.ControlService.Examine:output_type -> drover.api.v1.ExamineResponse
+	13, // 59: drover.api.v1.ControlService.Explain:output_type -> drover.api.v1.ExplainResponse
+	16, // 60: drover.api.v1.ControlService.Locks:output_type -> drover.api.v1.LocksResponse
+	19, // 61: drover.api.v1.ControlService.ListTasks:output_type -> drover.api.v1.ListTasksResponse
+	23, // 62: drover.api.v1.ControlService.RetryTasks:output_type -> drover.api.v1.RetryTasksResponse
+	25, // 63: drover.api.v1.ControlService.DropTasks:output_type -> drover.api.v1.DropTasksResponse
+	27, // 64: drover.api.v1.ControlService.Pause:output_type -> drover.api.v1.PauseResponse
+	29, // 65: drover.api.v1.ControlService.Resume:output_type -> drover.api.v1.ResumeResponse
+	31, // 66: drover.api.v1.ControlService.Restart:output_type -> drover.api.v1.RestartResponse
+	33, // 67: drover.api.v1.ControlService.Kill:output_type -> drover.api.v1.KillResponse
+	35, // 68: drover.api.v1.ControlService.Logs:output_type -> drover.api.v1.LogsResponse
+	37, // 69: drover.api.v1.ControlService.Stacks:output_type -> drover.api.v1.StacksResponse
+	49, // 70: drover.api.v1.ControlService.Settings:output_type -> drover.api.v1.SettingsResponse
+	53, // 71: drover.api.v1.ControlService.ChangeSettings:output_type -> drover.api.v1.ChangeSettingsResponse
+	56, // 72: drover.api.v1.ControlService.UndoSettings:output_type -> drover.api.v1.UndoSettingsResponse
+	58, // 73: drover.api.v1.ControlService.SaveSettings:output_type -> drover.api.v1.SaveSettingsResponse
+	60, // 74: drover.api.v1.ControlService.Reload:output_type -> drover.api.v1.ReloadResponse
+	39, // 75: drover.api.v1.ControlService.Schedules:output_type -> drover.api.v1.SchedulesResponse
+	43, // 76: drover.api.v1.ControlService.PauseSchedule:output_type -> drover.api.v1.PauseScheduleResponse
+	45, // 77: drover.api.v1.ControlService.ResumeSchedule:output_type -> drover.api.v1.ResumeScheduleResponse
+	47, // 78: drover.api.v1.ControlService.RunSchedule:output_type -> drover.api.v1.RunScheduleResponse
+	62, // 79: drover.api.v1.ControlService.Watch:output_type -> drover.api.v1.WatchResponse
+	56, // [56:80] is the sub-list for method output_type
+	32, // [32:56] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_drover_api_v1_control_proto_init() }
@@ -4134,7 +4900,7 @@ func file_drover_api_v1_control_proto_init() {
 	if File_drover_api_v1_control_proto != nil {
 		return
 	}
-	file_drover_api_v1_control_proto_msgTypes[52].OneofWrappers = []any{
+	file_drover_api_v1_control_proto_msgTypes[62].OneofWrappers = []any{
 		(*WatchResponse_Task)(nil),
 		(*WatchResponse_Worker)(nil),
 		(*WatchResponse_Queue)(nil),
@@ -4146,7 +4912,7 @@ func file_drover_api_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_drover_api_v1_control_proto_rawDesc), len(file_drover_api_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   56,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -77,6 +77,18 @@ const (
 	ControlServiceSaveSettingsProcedure = "/drover.api.v1.ControlService/SaveSettings"
 	// ControlServiceReloadProcedure is the fully-qualified name of the ControlService's Reload RPC.
 	ControlServiceReloadProcedure = "/drover.api.v1.ControlService/Reload"
+	// ControlServiceSchedulesProcedure is the fully-qualified name of the ControlService's Schedules
+	// RPC.
+	ControlServiceSchedulesProcedure = "/drover.api.v1.ControlService/Schedules"
+	// ControlServicePauseScheduleProcedure is the fully-qualified name of the ControlService's
+	// PauseSchedule RPC.
+	ControlServicePauseScheduleProcedure = "/drover.api.v1.ControlService/PauseSchedule"
+	// ControlServiceResumeScheduleProcedure is the fully-qualified name of the ControlService's
+	// ResumeSchedule RPC.
+	ControlServiceResumeScheduleProcedure = "/drover.api.v1.ControlService/ResumeSchedule"
+	// ControlServiceRunScheduleProcedure is the fully-qualified name of the ControlService's
+	// RunSchedule RPC.
+	ControlServiceRunScheduleProcedure = "/drover.api.v1.ControlService/RunSchedule"
 	// ControlServiceWatchProcedure is the fully-qualified name of the ControlService's Watch RPC.
 	ControlServiceWatchProcedure = "/drover.api.v1.ControlService/Watch"
 )
@@ -122,6 +134,14 @@ type ControlServiceClient interface {
 	SaveSettings(context.Context, *v1.SaveSettingsRequest) (*v1.SaveSettingsResponse, error)
 	// Reload reads the configuration again.
 	Reload(context.Context, *v1.ReloadRequest) (*v1.ReloadResponse, error)
+	// Schedules lists the schedules of this manager's configuration, with what is known of them over all managers.
+	Schedules(context.Context, *v1.SchedulesRequest) (*v1.SchedulesResponse, error)
+	// PauseSchedule keeps all managers from firing a schedule, until it is resumed.
+	PauseSchedule(context.Context, *v1.PauseScheduleRequest) (*v1.PauseScheduleResponse, error)
+	// ResumeSchedule lets it be fired again, from the next due time on.
+	ResumeSchedule(context.Context, *v1.ResumeScheduleRequest) (*v1.ResumeScheduleResponse, error)
+	// RunSchedule submits a run of a schedule now, whatever is due, paused or off.
+	RunSchedule(context.Context, *v1.RunScheduleRequest) (*v1.RunScheduleResponse, error)
 	// Watch sends what happens, as it happens, until the caller goes.
 	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchResponse], error)
 }
@@ -251,6 +271,30 @@ func NewControlServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(controlServiceMethods.ByName("Reload")),
 			connect.WithClientOptions(opts...),
 		),
+		schedules: connect.NewClient[v1.SchedulesRequest, v1.SchedulesResponse](
+			httpClient,
+			baseURL+ControlServiceSchedulesProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("Schedules")),
+			connect.WithClientOptions(opts...),
+		),
+		pauseSchedule: connect.NewClient[v1.PauseScheduleRequest, v1.PauseScheduleResponse](
+			httpClient,
+			baseURL+ControlServicePauseScheduleProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("PauseSchedule")),
+			connect.WithClientOptions(opts...),
+		),
+		resumeSchedule: connect.NewClient[v1.ResumeScheduleRequest, v1.ResumeScheduleResponse](
+			httpClient,
+			baseURL+ControlServiceResumeScheduleProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("ResumeSchedule")),
+			connect.WithClientOptions(opts...),
+		),
+		runSchedule: connect.NewClient[v1.RunScheduleRequest, v1.RunScheduleResponse](
+			httpClient,
+			baseURL+ControlServiceRunScheduleProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("RunSchedule")),
+			connect.WithClientOptions(opts...),
+		),
 		watch: connect.NewClient[v1.WatchRequest, v1.WatchResponse](
 			httpClient,
 			baseURL+ControlServiceWatchProcedure,
@@ -281,6 +325,10 @@ type controlServiceClient struct {
 	undoSettings   *connect.Client[v1.UndoSettingsRequest, v1.UndoSettingsResponse]
 	saveSettings   *connect.Client[v1.SaveSettingsRequest, v1.SaveSettingsResponse]
 	reload         *connect.Client[v1.ReloadRequest, v1.ReloadResponse]
+	schedules      *connect.Client[v1.SchedulesRequest, v1.SchedulesResponse]
+	pauseSchedule  *connect.Client[v1.PauseScheduleRequest, v1.PauseScheduleResponse]
+	resumeSchedule *connect.Client[v1.ResumeScheduleRequest, v1.ResumeScheduleResponse]
+	runSchedule    *connect.Client[v1.RunScheduleRequest, v1.RunScheduleResponse]
 	watch          *connect.Client[v1.WatchRequest, v1.WatchResponse]
 }
 
@@ -451,6 +499,42 @@ func (c *controlServiceClient) Reload(ctx context.Context, req *v1.ReloadRequest
 	return nil, err
 }
 
+// Schedules calls drover.api.v1.ControlService.Schedules.
+func (c *controlServiceClient) Schedules(ctx context.Context, req *v1.SchedulesRequest) (*v1.SchedulesResponse, error) {
+	response, err := c.schedules.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PauseSchedule calls drover.api.v1.ControlService.PauseSchedule.
+func (c *controlServiceClient) PauseSchedule(ctx context.Context, req *v1.PauseScheduleRequest) (*v1.PauseScheduleResponse, error) {
+	response, err := c.pauseSchedule.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ResumeSchedule calls drover.api.v1.ControlService.ResumeSchedule.
+func (c *controlServiceClient) ResumeSchedule(ctx context.Context, req *v1.ResumeScheduleRequest) (*v1.ResumeScheduleResponse, error) {
+	response, err := c.resumeSchedule.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RunSchedule calls drover.api.v1.ControlService.RunSchedule.
+func (c *controlServiceClient) RunSchedule(ctx context.Context, req *v1.RunScheduleRequest) (*v1.RunScheduleResponse, error) {
+	response, err := c.runSchedule.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Watch calls drover.api.v1.ControlService.Watch.
 func (c *controlServiceClient) Watch(ctx context.Context, req *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchResponse], error) {
 	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
@@ -497,6 +581,14 @@ type ControlServiceHandler interface {
 	SaveSettings(context.Context, *v1.SaveSettingsRequest) (*v1.SaveSettingsResponse, error)
 	// Reload reads the configuration again.
 	Reload(context.Context, *v1.ReloadRequest) (*v1.ReloadResponse, error)
+	// Schedules lists the schedules of this manager's configuration, with what is known of them over all managers.
+	Schedules(context.Context, *v1.SchedulesRequest) (*v1.SchedulesResponse, error)
+	// PauseSchedule keeps all managers from firing a schedule, until it is resumed.
+	PauseSchedule(context.Context, *v1.PauseScheduleRequest) (*v1.PauseScheduleResponse, error)
+	// ResumeSchedule lets it be fired again, from the next due time on.
+	ResumeSchedule(context.Context, *v1.ResumeScheduleRequest) (*v1.ResumeScheduleResponse, error)
+	// RunSchedule submits a run of a schedule now, whatever is due, paused or off.
+	RunSchedule(context.Context, *v1.RunScheduleRequest) (*v1.RunScheduleResponse, error)
 	// Watch sends what happens, as it happens, until the caller goes.
 	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error
 }
@@ -622,6 +714,30 @@ func NewControlServiceHandler(svc ControlServiceHandler, opts ...connect.Handler
 		connect.WithSchema(controlServiceMethods.ByName("Reload")),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlServiceSchedulesHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceSchedulesProcedure,
+		svc.Schedules,
+		connect.WithSchema(controlServiceMethods.ByName("Schedules")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServicePauseScheduleHandler := connect.NewUnaryHandlerSimple(
+		ControlServicePauseScheduleProcedure,
+		svc.PauseSchedule,
+		connect.WithSchema(controlServiceMethods.ByName("PauseSchedule")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceResumeScheduleHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceResumeScheduleProcedure,
+		svc.ResumeSchedule,
+		connect.WithSchema(controlServiceMethods.ByName("ResumeSchedule")),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlServiceRunScheduleHandler := connect.NewUnaryHandlerSimple(
+		ControlServiceRunScheduleProcedure,
+		svc.RunSchedule,
+		connect.WithSchema(controlServiceMethods.ByName("RunSchedule")),
+		connect.WithHandlerOptions(opts...),
+	)
 	controlServiceWatchHandler := connect.NewServerStreamHandlerSimple(
 		ControlServiceWatchProcedure,
 		svc.Watch,
@@ -668,6 +784,14 @@ func NewControlServiceHandler(svc ControlServiceHandler, opts ...connect.Handler
 			controlServiceSaveSettingsHandler.ServeHTTP(w, r)
 		case ControlServiceReloadProcedure:
 			controlServiceReloadHandler.ServeHTTP(w, r)
+		case ControlServiceSchedulesProcedure:
+			controlServiceSchedulesHandler.ServeHTTP(w, r)
+		case ControlServicePauseScheduleProcedure:
+			controlServicePauseScheduleHandler.ServeHTTP(w, r)
+		case ControlServiceResumeScheduleProcedure:
+			controlServiceResumeScheduleHandler.ServeHTTP(w, r)
+		case ControlServiceRunScheduleProcedure:
+			controlServiceRunScheduleHandler.ServeHTTP(w, r)
 		case ControlServiceWatchProcedure:
 			controlServiceWatchHandler.ServeHTTP(w, r)
 		default:
@@ -753,6 +877,22 @@ func (UnimplementedControlServiceHandler) SaveSettings(context.Context, *v1.Save
 
 func (UnimplementedControlServiceHandler) Reload(context.Context, *v1.ReloadRequest) (*v1.ReloadResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Reload is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) Schedules(context.Context, *v1.SchedulesRequest) (*v1.SchedulesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.Schedules is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) PauseSchedule(context.Context, *v1.PauseScheduleRequest) (*v1.PauseScheduleResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.PauseSchedule is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) ResumeSchedule(context.Context, *v1.ResumeScheduleRequest) (*v1.ResumeScheduleResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.ResumeSchedule is not implemented"))
+}
+
+func (UnimplementedControlServiceHandler) RunSchedule(context.Context, *v1.RunScheduleRequest) (*v1.RunScheduleResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("drover.api.v1.ControlService.RunSchedule is not implemented"))
 }
 
 func (UnimplementedControlServiceHandler) Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error {
