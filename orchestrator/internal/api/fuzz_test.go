@@ -30,7 +30,7 @@ func FuzzRequests(f *testing.F) {
 			f.Add(uint8(i), uint8(j), []byte("\x01\xff\xff\xff\xff"))
 		}
 	}
-	handler := api.New(api.Options{Tasks: nothing{}, Control: &panel{}, Log: quiet()}).Handler()
+	handler := api.New(api.Options{Tasks: nothing{}, Control: &panel{}, Log: quiet(), Allowance: api.Allowance{CallerWaits: 10, Waits: 10}}).Handler() // without a rate
 	f.Fuzz(func(t *testing.T, procedure, kind uint8, body []byte) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -74,7 +74,7 @@ func FuzzEvents(f *testing.F) {
 			f.Add(query, last)
 		}
 	}
-	handler := api.New(api.Options{Tasks: nothing{}, Control: &panel{}, Log: quiet()}).Handler()
+	handler := api.New(api.Options{Tasks: nothing{}, Control: &panel{}, Log: quiet(), Allowance: api.Allowance{CallerWaits: 10, Waits: 10}}).Handler() // without a rate
 	f.Fuzz(func(t *testing.T, query, last string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

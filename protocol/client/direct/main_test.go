@@ -2,6 +2,7 @@ package direct_test
 
 import (
 	"log/slog"
+	"os"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -9,9 +10,15 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/drover-jobs/drover/protocol/client/direct"
+	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		testenv.StopSharedManager()
+		os.Exit(code)
+	}))
+}
 
 // quiet drops what is logged.
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
