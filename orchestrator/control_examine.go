@@ -152,6 +152,7 @@ func (e *examination) managers(ctx context.Context) {
 		e.add("managers", nothingFound, "", "%v", err)
 		return
 	}
+	e.unserved(ctx, all)
 	twins, absent := 0, []string{}
 	for _, m := range all {
 		switch {

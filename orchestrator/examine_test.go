@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
+
 	"github.com/drover-jobs/drover/protocol/client"
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 	"github.com/drover-jobs/drover/protocol/testenv"
@@ -69,6 +71,26 @@ func TestExamine(t *testing.T) {
 			t.Errorf("with a frozen Redis: %+v", findings)
 		}
 	})
+}
+
+// Tasks that wait in a queue which no manager serves are found: nothing else would ever say why they do not run.
+func TestExamineQueuesThatNobodyServes(t *testing.T) {
+	t.Parallel()
+	r := testenv.StartRedis(t, testenv.RedisOptions{})
+	m := setUp(t, fmt.Sprintf("{address: %q}", r.URL()), "", "").start()
+	if f := found(t, m)["queues"]; f.GetVerdict() != "ok" {
+		t.Errorf("before: %+v", f)
+	}
+	foreign := asynq.NewClient(asynq.RedisClientOpt{Addr: r.Addr()})
+	defer func() { _ = foreign.Close() }()
+	for _, queue := range []string{"misbehave", "forgotten"} {
+		if _, err := foreign.EnqueueContext(t.Context(), asynq.NewTask("misbehave", []byte(`{"do":"return"}`)), asynq.Queue(queue), asynq.ProcessIn(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := found(t, m)["queues"]; f.GetVerdict() != "warning" || !strings.HasSuffix(f.GetFound(), ": forgotten (1)") {
+		t.Errorf("it is %q: %s", f.GetVerdict(), f.GetFound())
+	}
 }
 
 // Managers that share a Redis are listed by each of them, with what they do.
