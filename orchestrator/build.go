@@ -291,6 +291,7 @@ func (l queueLauncher) Launch(ctx context.Context, reports *pool.Pool) (pool.Pro
 	}
 	p.file.Prove(v)
 	l.o.described(ctx, name, process.Manifest())
+	l.o.writings.began(process.ID(), l.s.name, process.Logs())
 	return process, nil
 }
 

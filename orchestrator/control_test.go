@@ -250,6 +250,20 @@ func TestControlWorkers(t *testing.T) {
 		}
 		return err
 	})
+	for _, follow := range []bool{false, true} { // what it wrote is kept, and how it ended
+		logs, err := control.Logs(t.Context(), &apiv1.LogsRequest{Worker: second.GetId(), Follow: follow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines, end string
+		for logs.Receive() {
+			lines, end = lines+strings.Join(logs.Msg().GetLines(), "\n"), end+logs.Msg().GetEnded()
+		}
+		if !strings.Contains(lines, "xxxx") || !strings.Contains(end, "ended: operator, exit code 0 (queue misbehave, at 2") || logs.Err() != nil {
+			t.Errorf("of an ended worker, follow %t: %q, %q, %v", follow, lines, end, logs.Err())
+		}
+		_ = logs.Close()
+	}
 	_, err = control.Kill(t.Context(), &apiv1.KillRequest{Worker: 999})
 	codeIs(t, "no such worker", err, connect.CodeNotFound, "999")
 	_, err = control.Stacks(t.Context(), &apiv1.StacksRequest{Worker: w.GetId()})

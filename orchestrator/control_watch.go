@@ -75,10 +75,12 @@ func (o *Orchestrator) noteSettings(before, after *settings.Snapshot) {
 	}
 }
 
-// newsEnder tells those who watch of starts and ends of workers, besides what an Ender does.
+// newsEnder tells those who watch of starts and ends of workers, and those who keep what they wrote of their ends, besides what an
+// Ender does.
 type newsEnder struct {
 	pool.Ender
-	news *news.Hub
+	news     *news.Hub
+	writings *writings
 }
 
 // WorkerStarted tells of a start.
@@ -90,6 +92,7 @@ func (e newsEnder) WorkerStarted(queue string, number uint64, pid int) {
 // WorkerEnded tells of an end.
 func (e newsEnder) WorkerEnded(queue string, exit job.Exit) {
 	e.Ender.WorkerEnded(queue, exit)
+	e.writings.end(exit)
 	e.tell(&apiv1.WorkerEvent{
 		Worker: exit.Worker, Queue: queue, Pid: int32(exit.PID), Event: "ended", Reason: string(exit.Reason), Text: exit.String(), //nolint:gosec // fits
 	})

@@ -16,8 +16,6 @@ import (
 
 // talker is a process that can be asked about itself.
 type talker interface {
-	Tail(n int) []string
-	Follow(n int) *worker.Follower
 	Stacks(ctx context.Context) (string, error)
 }
 
@@ -113,16 +111,16 @@ func (c *control) Stacks(ctx context.Context, r *apiv1.StacksRequest) (*apiv1.St
 // allLines is more than a manager keeps of a worker's output.
 const allLines = 1 << 20
 
-// Logs gives what a worker wrote, and with follow what it writes until its end.
+// Logs gives what a worker wrote, and with follow what it writes until its end; of one that has ended, what is kept.
 func (c *control) Logs(ctx context.Context, r *apiv1.LogsRequest) iter.Seq2[*apiv1.LogsResponse, error] {
 	return func(yield func(*apiv1.LogsResponse, error) bool) {
 		if r.GetLines() < 0 {
 			yield(nil, api.Invalid(fmt.Errorf("lines: %d is negative; 0 is all that is kept", r.GetLines())))
 			return
 		}
-		t, err := c.talk(r.GetWorker())
-		if err != nil {
-			yield(nil, err)
+		logs, end, ok := c.o.writings.find(r.GetWorker())
+		if !ok {
+			yield(nil, api.NotFound(fmt.Errorf("worker %d: %w, nor one of the latest %d that have ended", r.GetWorker(), pool.ErrNoWorker, endedKept)))
 			return
 		}
 		n := int(r.GetLines())
@@ -130,12 +128,16 @@ func (c *control) Logs(ctx context.Context, r *apiv1.LogsRequest) iter.Seq2[*api
 			n = allLines
 		}
 		if !r.GetFollow() {
-			yield(&apiv1.LogsResponse{Lines: t.Tail(n)}, nil)
+			yield(&apiv1.LogsResponse{Lines: logs.Tail(n), Ended: end}, nil)
 			return
 		}
-		f := t.Follow(n)
+		f := logs.Follow(n)
 		defer f.Close()
-		if !yield(nil, nil) {
+		var first *apiv1.LogsResponse
+		if end != "" {
+			first = &apiv1.LogsResponse{Ended: end}
+		}
+		if !yield(first, nil) {
 			return
 		}
 		for {

@@ -73,6 +73,7 @@ type Orchestrator struct {
 	news        *news.Hub
 	control     *control
 
+	writings  *writings               // what workers wrote
 	present   *present                // the plugins and queues of now
 	load      func() (*Config, error) // reads the configuration again; nil when that is not known
 	hangups   chan *Config            // has the latest configuration of a signal that is to be taken
@@ -85,7 +86,7 @@ type Orchestrator struct {
 func New(config *Config, version string, log *slog.Logger) *Orchestrator {
 	return &Orchestrator{
 		config: config, version: version, log: log, began: time.Now(), abort: make(chan struct{}), up: make(chan struct{}),
-		present: newPresent(), hangups: make(chan *Config, 1), coming: make(chan *served), ending: make(chan struct{}),
+		writings: newWritings(), present: newPresent(), hangups: make(chan *Config, 1), coming: make(chan *served), ending: make(chan struct{}),
 	}
 }
 

@@ -65,7 +65,7 @@ func (o *Orchestrator) buildQueue(name, plugin string) *served {
 		return p.Manifest
 	}
 	s.pool = pool.New(pool.Deps{
-		Queue: name, Plugin: plugin, Budget: o.budget, Launcher: queueLauncher{o, s}, Ender: newsEnder{ender{o.controller, o.locker, o.metrics}, o.news},
+		Queue: name, Plugin: plugin, Budget: o.budget, Launcher: queueLauncher{o, s}, Ender: newsEnder{ender{o.controller, o.locker, o.metrics}, o.news, o.writings},
 		Abort: o.abort, Log: o.log, Retry: func() { o.programs.retry(plugin) },
 		Settings: func() (settings.Queue, settings.Manager) { return o.settingsOf(s), o.store.Load().Manager },
 	})

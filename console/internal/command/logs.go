@@ -19,9 +19,8 @@ func logsCommand() *Command {
 		Name:    "logs",
 		Args:    "WORKER",
 		Summary: "what a worker wrote",
-		Help: `The manager keeps the last part of what each running worker writes. With -f it goes on until the worker ends or
-Ctrl-C, and then the exit code is 0. Of a worker that has ended it may be kept for a while. With --json each line is an
-object on a line of its own.`,
+		Help: `The manager keeps the last part of what each running worker writes, and of the latest that have ended. With -f it goes
+on until the worker ends or Ctrl-C, and then the exit code is 0. With --json each line is an object on a line of its own.`,
 		Examples: []Example{
 			{`drover logs 17`, "all that is kept"},
 			{`drover logs 17 -f -n 20`, "the last 20 lines, and what comes"},
@@ -39,6 +38,7 @@ object on a line of its own.`,
 type logJSON struct {
 	Line   *string `json:"line,omitempty"`
 	Missed int64   `json:"missed_bytes,omitempty"`
+	Ended  string  `json:"ended,omitempty"`
 }
 
 func runLogs(ctx context.Context, env *Env, args *Args) error {
@@ -81,6 +81,15 @@ func showLog(env *Env, m *apiv1.LogsResponse) error {
 			}
 		} else {
 			_, _ = fmt.Fprintf(out, "(%s are missing here: this reader was slow)\n", screen.Bytes(missed)) // Flush reports it
+		}
+	}
+	if ended := m.GetEnded(); ended != "" {
+		if env.JSON {
+			if err := screen.WriteJSON(out, logJSON{Ended: ended}); err != nil {
+				return err
+			}
+		} else if err := env.tell("It has ended: " + screen.Clean(ended)); err != nil {
+			return err
 		}
 	}
 	for _, line := range m.GetLines() {

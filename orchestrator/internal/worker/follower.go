@@ -27,8 +27,17 @@ type Output struct {
 	Lines  []string // each cut to 500 bytes
 }
 
+// Logs is what a process wrote, the last part of it. It may be kept when the process has ended, and keeps nothing else of it.
+type Logs struct{ out *output }
+
+// Logs returns what the process wrote and will write.
+func (p *Process) Logs() *Logs { return &Logs{out: p.s.out} }
+
+// Tail returns at most n of the last lines, each cut to 500 bytes.
+func (l *Logs) Tail(n int) []string { return l.out.Tail(n) }
+
 // Follow returns a follower that begins with at most n of the last lines. It must be closed.
-func (p *Process) Follow(n int) *Follower { return p.s.out.follow(n) }
+func (l *Logs) Follow(n int) *Follower { return l.out.follow(n) }
 
 func (o *output) follow(n int) *Follower {
 	f := &Follower{out: o, more: make(chan struct{}, 1)}

@@ -39,7 +39,7 @@ func TestFollow(t *testing.T) {
 	program := testenv.BuildBinaries(t, "./plugins/sdk/sdktest/misbehave")[0]
 	p, sink := r.startSpec(spec(script(t, "printf 'one\\ntwo\\nthree' >&2\nexec "+program)))
 	eventually(t, "it has written", func() bool { return slices.Equal(p.Tail(9), []string{"one", "two", "three"}) })
-	all, some, none := p.Follow(9), p.Follow(2), p.Follow(0)
+	all, some, none := p.Logs().Follow(9), p.Logs().Follow(2), p.Logs().Follow(0)
 	defer all.Close()
 	defer some.Close()
 	defer none.Close()
@@ -58,7 +58,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("%s: %q, missed %d; want %q", name, lines, missed, c.want)
 		}
 	}
-	late := p.Follow(1)
+	late := p.Logs().Follow(1)
 	defer late.Close()
 	if lines, _ := rest(t, late); !slices.Equal(lines, []string{"threexxxxx"}) {
 		t.Errorf("after the end: %q", lines)
@@ -70,7 +70,7 @@ func TestFollowSlowly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	p, sink := r.start()
-	f := p.Follow(0)
+	f := p.Logs().Follow(0)
 	defer f.Close()
 	const bytes, kept = 1_000_000, 64 << 10
 	if o := sink.outcome(t, send(t, p, noLimits(), fmt.Sprintf(`{"do":"print","bytes":%d,"value":1}`, bytes))[0]); o.End != job.Succeeded {
@@ -89,7 +89,7 @@ func TestFollowNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	p, _ := r.start()
-	f := p.Follow(0)
+	f := p.Logs().Follow(0)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if out, err := f.Next(ctx); !errors.Is(err, context.DeadlineExceeded) {

@@ -2416,7 +2416,9 @@ type LogsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Lines []string               `protobuf:"bytes,1,rep,name=lines,proto3" json:"lines,omitempty"`
 	// Bytes that were lost before these lines, because the reader was slow.
-	MissedBytes   int64 `protobuf:"varint,2,opt,name=missed_bytes,json=missedBytes,proto3" json:"missed_bytes,omitempty"`
+	MissedBytes int64 `protobuf:"varint,2,opt,name=missed_bytes,json=missedBytes,proto3" json:"missed_bytes,omitempty"`
+	// How the worker ended, in words; in the first message, and only of one that has.
+	Ended         string `protobuf:"bytes,3,opt,name=ended,proto3" json:"ended,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2463,6 +2465,13 @@ func (x *LogsResponse) GetMissedBytes() int64 {
 		return x.MissedBytes
 	}
 	return 0
+}
+
+func (x *LogsResponse) GetEnded() string {
+	if x != nil {
+		return x.Ended
+	}
+	return ""
 }
 
 type StacksRequest struct {
@@ -4553,10 +4562,11 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\vLogsRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\x04R\x06worker\x12\x14\n" +
 	"\x05lines\x18\x02 \x01(\x05R\x05lines\x12\x16\n" +
-	"\x06follow\x18\x03 \x01(\bR\x06follow\"G\n" +
+	"\x06follow\x18\x03 \x01(\bR\x06follow\"]\n" +
 	"\fLogsResponse\x12\x14\n" +
 	"\x05lines\x18\x01 \x03(\tR\x05lines\x12!\n" +
-	"\fmissed_bytes\x18\x02 \x01(\x03R\vmissedBytes\"'\n" +
+	"\fmissed_bytes\x18\x02 \x01(\x03R\vmissedBytes\x12\x14\n" +
+	"\x05ended\x18\x03 \x01(\tR\x05ended\"'\n" +
 	"\rStacksRequest\x12\x16\n" +
 	"\x06worker\x18\x01 \x01(\x04R\x06worker\"$\n" +
 	"\x0eStacksResponse\x12\x12\n" +

@@ -120,7 +120,7 @@ type ControlServiceClient interface {
 	Restart(context.Context, *v1.RestartRequest) (*v1.RestartResponse, error)
 	// Kill ends a worker now; its tasks go back, and it costs them nothing.
 	Kill(context.Context, *v1.KillRequest) (*v1.KillResponse, error)
-	// Logs sends what a worker wrote, and with follow what it writes until it ends.
+	// Logs sends what a worker wrote, and with follow what it writes until it ends. Of the latest workers that have ended it is kept.
 	Logs(context.Context, *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogsResponse], error)
 	// Stacks makes a worker that can do so write the stacks of its threads of execution, and returns them.
 	Stacks(context.Context, *v1.StacksRequest) (*v1.StacksResponse, error)
@@ -567,7 +567,7 @@ type ControlServiceHandler interface {
 	Restart(context.Context, *v1.RestartRequest) (*v1.RestartResponse, error)
 	// Kill ends a worker now; its tasks go back, and it costs them nothing.
 	Kill(context.Context, *v1.KillRequest) (*v1.KillResponse, error)
-	// Logs sends what a worker wrote, and with follow what it writes until it ends.
+	// Logs sends what a worker wrote, and with follow what it writes until it ends. Of the latest workers that have ended it is kept.
 	Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error
 	// Stacks makes a worker that can do so write the stacks of its threads of execution, and returns them.
 	Stacks(context.Context, *v1.StacksRequest) (*v1.StacksResponse, error)
