@@ -50,12 +50,21 @@ func TestOperate(t *testing.T) {
 	runSessions(t, "operate")
 }
 
-// runSessions runs the scripts in a folder of testdata against one manager.
-func runSessions(t *testing.T, folder string) {
+// And so does one about what is submitted by itself.
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	runSessions(t, "schedules", `schedules:
+  tick: {queue: misbehave, every: 1s, payload: {do: return}}
+  yearly: {queue: misbehave, cron: "@yearly", time_zone: Europe/Berlin, payload: {do: return}}
+`)
+}
+
+// runSessions runs the scripts in a folder of testdata against one manager, to whose configuration more may be added.
+func runSessions(t *testing.T, folder string, more ...string) {
 	t.Helper()
 	programs := testenv.BuildBinaries(t, "./orchestrator/cmd/droverd", "./console/cmd/drover", "./plugins/sdk/sdktest/misbehave")
 	dir := testenv.ShortDir(t)
-	socket := startManager(t, programs[0], programs[2], dir)
+	socket := startManager(t, programs[0], programs[2], dir, more...)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", folder),
 		Setup: func(env *testscript.Env) error {
@@ -127,10 +136,10 @@ func grab(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // startManager starts a manager that is stopped, cleanly, when the test ends, and returns its socket.
-func startManager(t *testing.T, droverd, worker, dir string) string {
+func startManager(t *testing.T, droverd, worker, dir string, more ...string) string {
 	t.Helper()
 	config, socket := filepath.Join(dir, "c.yaml"), filepath.Join(dir, "drover.sock")
-	if err := os.WriteFile(config, fmt.Appendf(nil, managerConfig, dir, worker), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, managerConfig+strings.Join(more, ""), dir, worker), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	log, err := os.Create(filepath.Join(dir, "log"))

@@ -23,6 +23,7 @@ type Control interface {
 	Operator
 	Recorder
 	Changer
+	Scheduler
 }
 
 // Observer shows how a manager is doing.
@@ -63,6 +64,14 @@ type Changer interface {
 	UndoSettings(ctx context.Context, request *apiv1.UndoSettingsRequest) (*apiv1.UndoSettingsResponse, error)
 	SaveSettings(ctx context.Context, request *apiv1.SaveSettingsRequest) (*apiv1.SaveSettingsResponse, error)
 	Reload(ctx context.Context, request *apiv1.ReloadRequest) (*apiv1.ReloadResponse, error)
+}
+
+// Scheduler shows and changes what is submitted by itself.
+type Scheduler interface {
+	Schedules(ctx context.Context, request *apiv1.SchedulesRequest) (*apiv1.SchedulesResponse, error)
+	PauseSchedule(ctx context.Context, request *apiv1.PauseScheduleRequest) (*apiv1.PauseScheduleResponse, error)
+	ResumeSchedule(ctx context.Context, request *apiv1.ResumeScheduleRequest) (*apiv1.ResumeScheduleResponse, error)
+	RunSchedule(ctx context.Context, request *apiv1.RunScheduleRequest) (*apiv1.RunScheduleResponse, error)
 }
 
 // ask asks a manager something that it answers at once. what says what for, as in "pause the queue".

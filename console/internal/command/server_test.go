@@ -115,6 +115,54 @@ func (m *manager) Examine(context.Context, *apiv1.ExamineRequest) (*apiv1.Examin
 	}}, m.err
 }
 
+// Schedules are one that runs, one that is paused and one that is broken; while the manager is blind nothing is known of them.
+func (m *manager) Schedules(_ context.Context, r *apiv1.SchedulesRequest) (*apiv1.SchedulesResponse, error) {
+	at := func(d time.Duration) int64 { return now().Add(d).UnixMilli() }
+	all := []*apiv1.Schedule{
+		{
+			Name: "nightly", Queue: "feed-pull", Cron: "30 3 * * 1-5", TimeZone: "UTC", JitterMs: 60_000, Overlap: "skip", CatchUp: "last", Payload: `{"url":"https://example.org"}`, State: "on",
+			Next:       []*apiv1.ScheduledRun{{DueMs: at(3 * time.Hour), AtMs: at(3*time.Hour + 12*time.Second)}, {DueMs: at(27 * time.Hour), AtMs: at(27 * time.Hour)}},
+			LastTaskId: "feed-pull:nightly.20261130T033000Z", LastDueMs: at(-21 * time.Hour), LastAtMs: at(-21 * time.Hour), LastManager: "m1", LastState: taskv1.State_STATE_DEAD,
+			LastFault: &taskv1.Fault{Kind: taskv1.FaultKind_FAULT_KIND_TIMEOUT, Message: "it took too long\x1b[2J"}, Fired: 12, Skipped: 2, Missed: 1,
+		},
+		{
+			Name: "often", Queue: "feed-pull", EveryMs: 600_000, TimeZone: "UTC", Overlap: "queue", CatchUp: "none", Payload: "{}", State: "paused", PausedMs: at(-time.Minute), PausedBy: "kim",
+			LastTaskId: "feed-pull:often.by-hand-x", LastAtMs: at(-time.Hour), LastManager: "m2", Fired: 3,
+		},
+		{Name: "wrong", Queue: "import", EveryMs: 1000, TimeZone: "UTC", Overlap: "allow", CatchUp: "last", Payload: "{}", State: "broken", Problem: "the payload does not fit: url: required\x1b[2J"},
+	}
+	answer := &apiv1.SchedulesResponse{}
+	for _, s := range all {
+		if r.GetName() == "" || r.GetName() == s.GetName() {
+			answer.Schedules = append(answer.Schedules, s)
+		}
+	}
+	if len(answer.GetSchedules()) == 0 {
+		return nil, missing("no such schedule in this manager")
+	}
+	if m.blind {
+		answer = &apiv1.SchedulesResponse{BrokerError: "Redis does not answer", Schedules: []*apiv1.Schedule{{
+			Name: "nightly", Queue: "feed-pull", Cron: "@daily", TimeZone: "UTC", Overlap: "skip", CatchUp: "last", Payload: "{}", State: "unknown",
+		}}}
+	}
+	return answer, m.err
+}
+
+func (m *manager) PauseSchedule(_ context.Context, r *apiv1.PauseScheduleRequest) (*apiv1.PauseScheduleResponse, error) {
+	if r.GetName() != "nightly" {
+		return nil, missing("no such schedule in this manager")
+	}
+	return &apiv1.PauseScheduleResponse{Changed: true}, m.note(r)
+}
+
+func (m *manager) ResumeSchedule(_ context.Context, r *apiv1.ResumeScheduleRequest) (*apiv1.ResumeScheduleResponse, error) {
+	return &apiv1.ResumeScheduleResponse{}, m.note(r)
+}
+
+func (m *manager) RunSchedule(_ context.Context, r *apiv1.RunScheduleRequest) (*apiv1.RunScheduleResponse, error) {
+	return &apiv1.RunScheduleResponse{TaskId: "feed-pull:" + r.GetName() + ".by-hand-y"}, m.note(r)
+}
+
 func (m *manager) Explain(_ context.Context, r *apiv1.ExplainRequest) (*apiv1.ExplainResponse, error) {
 	if r.GetQueue() != "feed-pull" {
 		return nil, missing("no such queue")

@@ -17,8 +17,9 @@ func setCommand() *Command {
 		Name:    "set",
 		Args:    "QUEUE.NAME=VALUE...",
 		Summary: "change settings of the running manager, all at once or none",
-		Help: `It prints each setting before and after, and what follows from it. manager.NAME=VALUE changes a setting of the manager. A change
-lives until the manager's restart: save keeps it, undo takes the last one back, diff shows all.`,
+		Help: `It prints each setting before and after, and what follows from it. manager.NAME=VALUE changes a setting of the manager,
+schedule:NAME.SETTING=VALUE one of a schedule. A change lives until the manager's restart: save keeps it, undo takes the last one
+back, diff shows all.`,
 		Examples: []Example{
 			{`drover set feed-pull.max_workers=8`, "more workers, at once"},
 			{`drover set feed-pull.memory_max=512MiB feed-pull.slots=2 --dry-run`, "what would happen"},

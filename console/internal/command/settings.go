@@ -18,7 +18,7 @@ func settingsCommand() *Command {
 	return &Command{
 		Section: SectionSettings,
 		Name:    "settings",
-		Args:    "[QUEUE | manager] [NAME]",
+		Args:    "[QUEUE | schedule:NAME | manager] [NAME]",
 		Summary: "the settings with their values, where these come from and what is allowed",
 		Help: `FROM says where a value comes from: default, plugin, file (the configuration), saved (by save, kept over a restart) or live (by
 set, until the restart). With a name it says what the setting means and when a change takes effect.`,
@@ -86,6 +86,9 @@ func runSettings(ctx context.Context, env *Env, args *Args) error {
 		}
 	}
 	s, err := ask(ctx, "list the settings", env.Control.Settings, &apiv1.SettingsRequest{Queue: scope})
+	if err != nil && strings.HasPrefix(scope, schedulePrefix) {
+		return err
+	}
 	if err != nil {
 		return aboutQueue(ctx, env, scope, err)
 	}
@@ -162,11 +165,15 @@ func sourcePaint(source string) screen.Paint {
 	}
 }
 
-// completeSettingWords offers queues and "manager", then the names of the settings.
+// completeSettingWords offers queues, "manager" and schedules, then the names of the settings.
 func completeSettingWords(ctx context.Context, env *Env, words []string) []string {
 	switch len(words) {
 	case 1:
-		return append(namesNow(ctx, env), managerScope)
+		offers := append(namesNow(ctx, env), managerScope)
+		for _, name := range schedulesNow(ctx, env) {
+			offers = append(offers, schedulePrefix+name)
+		}
+		return offers
 	case 2:
 		var names []string
 		for _, s := range settingsNow(ctx, env, words[0]) {

@@ -23,7 +23,7 @@ type storyPoint struct {
 
 // storyOf tells a task's life in order. It invents nothing: what is not known is not there.
 func storyOf(t *task.Task, p place, now time.Time) []storyPoint {
-	story := []storyPoint{{At: stamp(t.Submitted), What: "submitted", Text: "submitted to " + t.ID.Queue}}
+	story := []storyPoint{{At: stamp(t.Submitted), What: "submitted", Text: "submitted to " + t.ID.Queue + scheduleText(t.ID)}}
 	last := 0
 	for i, a := range t.History {
 		if i == len(t.History)-1 && tellsDetail(t) && strings.Contains(plainLines(t.Fault.Detail), plainLines(strings.Join(a.Tail, "\n"))) {
@@ -48,6 +48,18 @@ func storyOf(t *task.Task, p place, now time.Time) []storyPoint {
 		end.More = append(end.More, detailLines(t)...)
 	}
 	return append(story, end)
+}
+
+// scheduleText says which schedule submitted a task; empty for others.
+func scheduleText(id task.ID) string {
+	switch name, at, ok := id.Schedule(); {
+	case !ok:
+		return ""
+	case at.IsZero():
+		return " as a run of schedule " + name + " that was asked for by hand"
+	default:
+		return " by schedule " + name + ", due at " + at.UTC().Format("2006-01-02 15:04:05 MST")
+	}
 }
 
 // lossOnly reports whether all that is known of a run is that its manager died: who knew whether it had begun is dead.

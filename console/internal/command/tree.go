@@ -16,9 +16,9 @@ func New() *Tree {
 	t := &Tree{}
 	t.commands = []*Command{
 		submitCommand(), waitCommand(), taskCommand(), whyCommand(), tasksCommand(), cancelCommand(), retryCommand(), dropCommand(),
-		statusCommand(), queuesCommand(), workersCommand(), pluginsCommand(), locksCommand(), managersCommand(), explainCommand(), topCommand(), watchCommand(),
+		statusCommand(), queuesCommand(), workersCommand(), pluginsCommand(), locksCommand(), schedulesCommand(), managersCommand(), explainCommand(), topCommand(), watchCommand(),
 		logsCommand(), stacksCommand(), doctorCommand(),
-		pauseCommand(), resumeCommand(), restartCommand(), killCommand(),
+		pauseCommand(), resumeCommand(), restartCommand(), killCommand(), scheduleCommand(),
 		settingsCommand(), setCommand(), unsetCommand(), diffCommand(), undoCommand(), saveCommand(), reloadCommand(),
 		pluginCommand(), helpCommand(t), completionCommand(), versionCommand(), exitCommand(),
 	}
