@@ -20,6 +20,8 @@ type RedisOptions struct {
 	Password string
 	// Config holds further lines of its redis.conf, such as "maxmemory 4mb".
 	Config []string
+	// clusterNode gives it a port for the bus of a Cluster.
+	clusterNode bool
 }
 
 // Redis is a running redis-server that belongs to one test. Its methods are not for several goroutines at once.
@@ -27,6 +29,7 @@ type Redis struct {
 	server  server
 	options RedisOptions
 	port    int
+	busPort int // of a node of a Cluster
 }
 
 // StartRedis starts a redis-server and returns when it answers. It is killed and its directory removed when the
@@ -40,6 +43,9 @@ func StartRedis(t testing.TB, options RedisOptions) *Redis {
 	r.server.launchAnywhere(func() {
 		if !options.UnixSocket {
 			r.port = FreePort(t)
+		}
+		if options.clusterNode { // by default it would be 10000 more than the port, which an outgoing connection may have
+			r.busPort = FreePort(t)
 		}
 		r.writeConfig()
 	})
@@ -115,6 +121,9 @@ func (r *Redis) writeConfig() {
 	}
 	if r.options.Password != "" {
 		lines = append(lines, "requirepass "+r.options.Password)
+	}
+	if r.options.clusterNode {
+		lines = append(lines, "cluster-enabled yes", "cluster-port "+strconv.Itoa(r.busPort))
 	}
 	lines = append(lines, r.options.Config...)
 	content := strings.Join(lines, "\n") + "\n"

@@ -38,15 +38,14 @@ func (c *Client) SubmitBatch(ctx context.Context, work []client.Work) ([]client.
 			bytes += parcels[n].bytes
 			n++
 		}
-		if err = c.submitParcels(ctx, parcels[:n], all); err == nil {
-			parcels = parcels[n:]
-		}
+		err = c.submitParcels(ctx, parcels[:n], all)
+		parcels = parcels[n:]
 	}
 	if err == nil {
 		return all, nil
 	}
 	err = fmt.Errorf("submit %d tasks: %w", len(work), err)
-	for _, k := range parcels {
+	for _, k := range parcels { // they were not sent any more
 		for _, i := range k.places {
 			all[i].Err = err
 		}
@@ -122,51 +121,78 @@ func (c *Client) disconnected(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || c.isClosed() || errors.Is(err, errRedis)
 }
 
-// submitParcels submits parcels in one round trip.
-func (c *Client) submitParcels(ctx context.Context, parcels []*parcel, all []client.Batched) error {
-	answers, err := ask(ctx, c, func(ctx context.Context) ([][]string, error) {
-		answers, err := c.submitPipe(ctx, parcels, func(pipe redis.Pipeliner, keys []string, args []any) *redis.Cmd {
-			return pipe.EvalSha(ctx, submitScript.Hash(), keys, args...)
-		})
-		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			answers, err = c.submitPipe(ctx, parcels, func(pipe redis.Pipeliner, keys []string, args []any) *redis.Cmd {
-				return submitScript.Eval(ctx, pipe, keys, args...)
-			})
-		}
-		return answers, err
-	})
+// submitParcels submits parcels in one round trip and writes down at their places what came of them. In a Cluster some may be
+// refused, because their node is away, and the others not.
+func (c *Client) submitParcels(ctx context.Context, parcels []*parcel, all []client.Batched) (failed error) {
+	answers, err := ask(ctx, c, func(ctx context.Context) ([]answered, error) { return c.send(ctx, parcels), nil })
 	if err != nil {
+		for _, k := range parcels {
+			k.refuse(all, err)
+		}
 		return err
 	}
 	for n, k := range parcels {
-		if len(answers[n]) != len(k.entries) {
-			return fmt.Errorf("%w: Redis answered for %d tasks instead of %d", client.ErrUnavailable, len(answers[n]), len(k.entries))
+		err := answers[n].err
+		if err == nil && len(answers[n].found) != len(k.entries) {
+			err = fmt.Errorf("it answered for %d tasks instead of %d", len(answers[n].found), len(k.entries))
+		}
+		if err != nil {
+			err = fmt.Errorf("submit to queue %.80q: %w: %w: %w", k.queue, client.ErrUnavailable, errRedis, err)
+			k.refuse(all, err)
+			failed = err
+			continue
 		}
 		for m, e := range k.entries {
-			all[k.places[m]].Submitted = e.submitted(answers[n][m])
+			all[k.places[m]].Submitted = e.submitted(answers[n].found[m])
 		}
 	}
-	return nil
+	return failed
 }
 
-func (c *Client) submitPipe(ctx context.Context, parcels []*parcel, run func(redis.Pipeliner, []string, []any) *redis.Cmd) ([][]string, error) {
-	commands := make([]*redis.Cmd, len(parcels))
-	now := time.Now()
-	_, err := c.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for n, k := range parcels {
-			keys, args := submitArgs(k.queue, now, k.entries)
-			commands[n] = run(pipe, keys, args)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+// refuse writes an error down for each task.
+func (k *parcel) refuse(all []client.Batched, err error) {
+	for _, i := range k.places {
+		all[i].Err = err
 	}
-	answers := make([][]string, len(parcels))
-	for n, command := range commands {
-		if answers[n], err = command.StringSlice(); err != nil {
-			return nil, err
+}
+
+// answered is what Redis said to one parcel.
+type answered struct {
+	found []string
+	err   error
+}
+
+// send sends parcels. When replicas are waited for, that is one round trip a queue, as their confirmation is one of a connection.
+func (c *Client) send(ctx context.Context, parcels []*parcel) []answered {
+	answers := make([]answered, len(parcels))
+	some := func(rdb redis.Cmdable, places []int) error {
+		calls := make([]call, len(places))
+		now := time.Now()
+		for n, at := range places {
+			calls[n].keys, calls[n].args = submitArgs(parcels[at].queue, now, parcels[at].entries)
+		}
+		commands := runAll(ctx, rdb, c.scripts.submit, calls)
+		for n, at := range places {
+			answers[at].found, answers[at].err = commands[n].StringSlice()
+		}
+		return firstError(commands)
+	}
+	byQueue := map[string][]int{}
+	every := make([]int, len(parcels))
+	for n, k := range parcels {
+		every[n] = n
+		byQueue[k.queue] = append(byQueue[k.queue], n)
+	}
+	if c.replicas == 0 {
+		_ = some(c.rdb, every) // each answer has its error
+		return answers
+	}
+	for queue, places := range byQueue {
+		if err := c.replicated(ctx, queue, func(rdb redis.Cmdable) error { return some(rdb, places) }); err != nil {
+			for _, at := range places {
+				answers[at].err = err
+			}
 		}
 	}
-	return answers, nil
+	return answers
 }

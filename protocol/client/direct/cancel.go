@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
@@ -20,7 +18,7 @@ const (
 	maxMoves = 100
 )
 
-// cancelScript ends a task that no manager has, or asks the manager that has it.
+// cancelSource ends a task that no manager has, or asks the manager that has it.
 //
 // KEYS[1] the task's hash
 // KEYS[2] pending
@@ -36,9 +34,7 @@ const (
 // ARGV[7] the cancel channel
 //
 // Returns 1 when that was done, 0 when the task is in another state by now.
-//
-//nolint:gochecknoglobals // compiled once; never written
-var cancelScript = redis.NewScript(`
+const cancelSource = `
 if redis.call('HGET', KEYS[1], 'state') ~= ARGV[2] then
 	return 0
 end
@@ -60,7 +56,7 @@ redis.call('DEL', KEYS[1])
 redis.call('SET', KEYS[5], ARGV[3], 'EX', ARGV[4])
 redis.call('PUBLISH', ARGV[5], ARGV[6])
 return 1
-`)
+`
 
 // Cancel implements client.Client. A running task is announced to the managers; the one that has it ends it.
 func (c *Client) Cancel(ctx context.Context, id task.ID) (task.State, error) {
@@ -117,7 +113,7 @@ func (c *Client) tryCancel(ctx context.Context, seen sight, retention time.Durat
 	}
 	keys := task.KeysOf(id.Queue)
 	return ask(ctx, c, func(ctx context.Context) (bool, error) {
-		return cancelScript.Run(ctx, c.rdb,
+		return c.scripts.cancel.Run(ctx, c.rdb,
 			[]string{keys.Task(id.Key), keys.Pending(), keys.Scheduled(), keys.Retry(), keys.Record(id.Key)},
 			id.Key, seen.asynq, encoded, int64(retention/time.Second), keys.EventsChannel(), event, keys.CancelChannel()).Bool()
 	})

@@ -18,18 +18,20 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/client"
 )
 
 // Client submits and follows tasks straight in Redis. It is safe for concurrent use.
 type Client struct {
-	rdb    redis.UniversalClient
-	owned  bool
-	log    *slog.Logger
-	queues entries
-	events *hub
+	rdb      redis.UniversalClient
+	owned    bool
+	replicas int // that must have a task before its submit is answered
+	log      *slog.Logger
+	scripts  scripts
+	queues   entries
+	events   *hub
 
 	closing chan struct{} // closed by Close
 	mu      sync.Mutex
@@ -41,27 +43,44 @@ var _ client.Client = (*Client)(nil)
 
 // New returns a client that uses rdb and leaves it open when it is closed. A call outlasts its context in the
 // background for as long as rdb's own time-outs allow; set ContextTimeoutEnabled to keep that short.
-func New(rdb redis.UniversalClient, log *slog.Logger) *Client {
-	return &Client{
-		rdb: rdb, log: log, closing: make(chan struct{}),
+func New(rdb redis.UniversalClient, log *slog.Logger, options ...Option) *Client {
+	c := &Client{
+		rdb: rdb, log: log, closing: make(chan struct{}), scripts: scriptsFor(rdb),
 		queues: entries{known: map[string]*queueInfo{}},
 		events: newHub(rdb, log),
 	}
+	for _, o := range options {
+		o(c)
+	}
+	return c
 }
 
-// Open returns a client for the Redis at an address such as redis://:password@127.0.0.1:6379/0, rediss://... or
-// unix://:password@/run/redis.sock. It connects when it is first used; Close closes the connections. For Sentinel and
-// Cluster make the redis client yourself and call New.
+// Option is an option of New.
+type Option func(*Client)
+
+// WaitReplicas makes a submit wait until that many replicas have the task, at most a second: what was accepted then outlives the death of
+// the primary, provided that one of those replicas takes over. A submit that fewer confirm is ErrUnavailable: the task may be there; the same
+// work submitted again joins it.
+func WaitReplicas(n int) Option { return func(c *Client) { c.replicas = n } }
+
+// Open returns a client for the Redis at an address. It connects when it is first used; Close closes the connections. The forms are
+//
+//	redis://:password@host:6379/0             one server; rediss:// for TLS
+//	unix://:password@/run/redis.sock?db=0     the same by its socket
+//	redis-sentinel://:password@host1:26379,host2:26379/0?master=NAME
+//	redis-cluster://:password@host1:6379,host2:6379
+//
+// and rediss-sentinel:// and rediss-cluster:// for TLS. Special characters of a password are written as %XX. The password of the sentinels
+// is the parameter sentinel_password; the parameter wait_replicas is WaitReplicas.
 func Open(address string, log *slog.Logger) (*Client, error) {
-	options, err := redis.ParseURL(address)
+	options, err := broker.Parse(address)
 	if err != nil {
-		// The parser's text repeats the address, and with it the password.
-		return nil, errors.New("open a client: the address of Redis is not understood: write redis://:password@host:port/0 or unix://:password@/path")
+		return nil, fmt.Errorf("open a client: the address of Redis %w: write %s", err, broker.Allowed)
 	}
-	options.ContextTimeoutEnabled = true
-	options.DialerRetries = 1 // a command is tried again as a whole
-	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	c := New(redis.NewClient(options), log)
+	if options.Single != nil {
+		options.Single.DialerRetries = 1 // a command is tried again as a whole
+	}
+	c := New(options.Open(), log, WaitReplicas(options.WaitReplicas))
 	c.owned = true
 	return c, nil
 }

@@ -8,21 +8,23 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// hub receives the events of all queues that somebody follows, on one connection, and hands each to the followers of
-// its task. It never waits for a follower.
+// topicLinger is how long a topic without followers stays subscribed.
+const topicLinger = 10 * time.Second
+
+// hub receives the events of all queues that somebody follows and hands each to the followers of its task. It never waits for a
+// follower.
 //
 // A topic is the channel of one queue. It is wanted while it has followers, and for a while after, since who waits for
 // one task will soon wait for the next. It is confirmed once Redis has said that the subscription stands: every end
 // after that moment reaches the hub, every end before it can be read. So whenever a topic is confirmed, at first or
 // after a lost connection, its followers are told to look at all their tasks.
 type hub struct {
-	rdb  redis.UniversalClient
-	log  *slog.Logger
-	kick chan struct{} // holds one: the wanted topics have changed
+	receiver *broker.Receiver
 
 	mu     sync.Mutex
 	topics map[string]*topic // by channel
@@ -34,15 +36,41 @@ type hub struct {
 // topic is the channel of one queue.
 type topic struct {
 	queue     string
-	requested bool // in this session
-	confirmed bool // in this session
+	confirmed bool // and not lost since
 	followers map[*follower]struct{}
 	waiting   map[string][]*follower // by the key of the task
 	idleSince time.Time              // since when it has no followers
 }
 
 func newHub(rdb redis.UniversalClient, log *slog.Logger) *hub {
-	return &hub{rdb: rdb, log: log, kick: make(chan struct{}, 1), topics: map[string]*topic{}}
+	h := &hub{topics: map[string]*topic{}}
+	h.receiver = broker.NewReceiver(rdb, broker.Handler{
+		Up: h.confirm, Down: func(channels []string, _ error) { h.lose(channels) }, Message: h.deliver,
+		Lost: func(err error) {
+			log.Warn("a connection for events is lost; subscriptions go on when Redis is back", "error", err)
+		},
+		Back: func() { log.Info("Redis sends events again") },
+	})
+	return h
+}
+
+// run receives events until ctx ends.
+func (h *hub) run(ctx context.Context) {
+	received := make(chan struct{})
+	go func() {
+		defer close(received)
+		h.receiver.Run(ctx)
+	}()
+	tidy := time.NewTicker(topicLinger / 2)
+	defer tidy.Stop()
+	for {
+		select {
+		case <-received:
+			return
+		case <-tidy.C:
+			h.tidy(time.Now())
+		}
+	}
 }
 
 // follow registers f for the ends, and the other events, of some tasks, and tells it to look at those whose topic is
@@ -64,7 +92,7 @@ func (h *hub) follow(f *follower, ids []task.ID) error {
 		if t == nil {
 			t = &topic{queue: id.Queue, followers: map[*follower]struct{}{}, waiting: map[string][]*follower{}}
 			h.topics[channel] = t
-			h.wake()
+			h.receiver.Subscribe(channel)
 		}
 		if _, known := t.followers[f]; !known {
 			t.followers[f] = struct{}{}
@@ -125,14 +153,14 @@ func (t *topic) drop(f *follower, key string) {
 }
 
 // deliver hands a message of a channel to the followers of its tasks.
-func (h *hub) deliver(channel string, payload []byte) {
+func (h *hub) deliver(channel, payload string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[channel]
 	if t == nil || len(t.waiting) == 0 {
 		return
 	}
-	events, err := task.DecodeEvents(payload)
+	events, err := task.DecodeEvents([]byte(payload))
 	if err != nil { // of a foreign client, or of a manager to come
 		return
 	}
@@ -157,47 +185,32 @@ func (h *hub) confirm(channel string) {
 	}
 }
 
-// lookAll tells every follower to look at its tasks, because no event may reach it for a while.
-func (h *hub) lookAll() {
+// lose notes that the subscriptions of some channels stand no more, and tells their followers to look at their tasks: no event may reach
+// them for a while.
+func (h *hub) lose(channels []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, t := range h.topics {
+	for _, channel := range channels {
+		t := h.topics[channel]
+		if t == nil {
+			continue
+		}
+		t.confirmed = false
 		for f := range t.followers {
 			f.look(t.queue)
 		}
 	}
 }
 
-// forgetSession notes that nothing is subscribed any more.
-func (h *hub) forgetSession() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, t := range h.topics {
-		t.requested, t.confirmed = false, false
-	}
-}
-
-// changes returns the channels to subscribe now and those to leave, which it forgets.
-func (h *hub) changes(now time.Time, linger time.Duration) (add, drop []string) {
+// tidy leaves the topics that nobody has followed for a while.
+func (h *hub) tidy(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for channel, t := range h.topics {
-		switch {
-		case !t.requested:
-			t.requested = true
-			add = append(add, channel)
-		case t.confirmed && len(t.followers) == 0 && now.Sub(t.idleSince) >= linger:
+		if t.confirmed && len(t.followers) == 0 && now.Sub(t.idleSince) >= topicLinger {
 			delete(h.topics, channel)
-			drop = append(drop, channel)
+			h.receiver.Unsubscribe(channel)
 		}
-	}
-	return add, drop
-}
-
-func (h *hub) wake() {
-	select {
-	case h.kick <- struct{}{}:
-	default:
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"go.uber.org/goleak"
 
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/client/direct"
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
@@ -24,14 +24,13 @@ func TestMain(m *testing.M) {
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // connect returns a redis client of the test's own.
-func connect(t *testing.T, url string) *redis.Client {
+func connect(t *testing.T, url string) redis.UniversalClient {
 	t.Helper()
-	options, err := redis.ParseURL(url)
+	options, err := broker.Parse(url)
 	if err != nil {
 		t.Fatalf("read the URL of Redis: %v", err)
 	}
-	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	rdb := redis.NewClient(options)
+	rdb := options.Open()
 	t.Cleanup(func() { _ = rdb.Close() })
 	return rdb
 }

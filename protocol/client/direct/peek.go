@@ -10,7 +10,7 @@ import (
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// peekScript says all that is known of one task at one moment.
+// peekSource says all that is known of one task at one moment.
 //
 // KEYS[1] the task's record
 // KEYS[2] the task's hash
@@ -21,9 +21,7 @@ import (
 // Returns an empty list when there is no such task; a list of one, the record, when it has ended; otherwise the fields
 // msg, state, pending_since, failures, kills, interruptions, losses, end and result of its hash, nil where there is
 // none, the Unix second at which it is due, the history and the progress.
-//
-//nolint:gochecknoglobals // compiled once; never written
-var peekScript = redis.NewScript(`
+const peekSource = `
 local record = redis.call('GET', KEYS[1])
 if record then
 	return {record}
@@ -42,12 +40,12 @@ end
 local more = redis.call('HMGET', KEYS[2], '` + task.FieldHistory + `', '` + task.FieldProgress + `')
 seen[11], seen[12] = more[1], more[2]
 return seen
-`)
+`
 
-// peekFields is the length of peekScript's answer for a task that has no record.
+// peekFields is the length of peekSource's answer for a task that has no record.
 const peekFields = 12
 
-// sight is what peekScript saw of one task.
+// sight is what peekSource saw of one task.
 type sight struct {
 	task  *task.Task // nil when there is no such task
 	asynq string     // the state in asynq's words; empty when there is a record or nothing
@@ -86,16 +84,14 @@ func (c *Client) peek(ctx context.Context, id task.ID) (sight, error) {
 
 // peekAll looks at some tasks in one round trip, each at one moment.
 func (c *Client) peekAll(ctx context.Context, ids []task.ID) ([]sight, error) {
+	calls := make([]call, len(ids))
+	for i, id := range ids {
+		keys := task.KeysOf(id.Queue)
+		calls[i] = call{keys: []string{keys.Record(id.Key), keys.Task(id.Key), keys.Scheduled(), keys.Retry()}, args: []any{id.Key}}
+	}
 	answers, err := ask(ctx, c, func(ctx context.Context) ([]*redis.Cmd, error) {
-		answers, err := c.peekPipe(ctx, ids, func(pipe redis.Pipeliner, keys []string, key string) *redis.Cmd {
-			return pipe.EvalSha(ctx, peekScript.Hash(), keys, key)
-		})
-		if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			answers, err = c.peekPipe(ctx, ids, func(pipe redis.Pipeliner, keys []string, key string) *redis.Cmd {
-				return peekScript.Eval(ctx, pipe, keys, key)
-			})
-		}
-		return answers, err
+		answers := runAll(ctx, c.rdb, c.scripts.peek, calls)
+		return answers, firstError(answers)
 	})
 	if err != nil {
 		return nil, err
@@ -111,19 +107,7 @@ func (c *Client) peekAll(ctx context.Context, ids []task.ID) ([]sight, error) {
 	return seen, nil
 }
 
-func (c *Client) peekPipe(ctx context.Context, ids []task.ID, run func(redis.Pipeliner, []string, string) *redis.Cmd) ([]*redis.Cmd, error) {
-	answers := make([]*redis.Cmd, len(ids))
-	_, err := c.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		for i, id := range ids {
-			keys := task.KeysOf(id.Queue)
-			answers[i] = run(pipe, []string{keys.Record(id.Key), keys.Task(id.Key), keys.Scheduled(), keys.Retry()}, id.Key)
-		}
-		return nil
-	})
-	return answers, err
-}
-
-// see reads the answer of peekScript.
+// see reads the answer of peekSource.
 func see(id task.ID, values []any) sight {
 	switch len(values) {
 	case 1:
@@ -148,7 +132,7 @@ func see(id task.ID, values []any) sight {
 	}
 }
 
-// stored names the values of peekScript's answer.
+// stored names the values of peekSource's answer.
 func stored(values []any) task.Stored {
 	return task.Stored{
 		Message: text(values[0]), State: text(values[1]), PendingSince: text(values[2]),

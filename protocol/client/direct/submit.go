@@ -12,7 +12,7 @@ import (
 )
 
 // submitLua is the function submit(first), which puts tasks into their queue, or finds those that are already there. Its keys and
-// arguments are those of submitScript, the arguments from first on; scripts that decide first whether to submit have it too.
+// arguments are those of submitSource, the arguments from first on; scripts that decide first whether to submit have it too.
 //
 // A dead letter, and a task that asynq keeps after its end, make room for the new one, and so does a hash without a
 // message, which is only what a late counter left. The record of an earlier end is removed, so that who waits for the
@@ -73,8 +73,8 @@ local function submit(first)
 end
 `
 
-//nolint:gochecknoglobals // compiled once; never written
-var submitScript = redis.NewScript(submitLua + "return submit(1)\n")
+// submitSource submits.
+const submitSource = submitLua + "return submit(1)\n"
 
 // Submit implements client.Client. A task that is joined keeps the time at which it is due.
 func (c *Client) Submit(ctx context.Context, queue string, payload any, options ...client.Option) (client.Submitted, error) {
@@ -94,9 +94,13 @@ func (c *Client) submit(ctx context.Context, queue string, payload any, options 
 	if err != nil {
 		return client.Submitted{}, err
 	}
-	found, err := ask(ctx, c, func(ctx context.Context) ([]string, error) {
+	found, err := ask(ctx, c, func(ctx context.Context) (found []string, err error) {
 		keys, args := submitArgs(queue, time.Now(), []*entry{e})
-		return submitScript.Run(ctx, c.rdb, keys, args...).StringSlice()
+		err = c.replicated(ctx, queue, func(rdb redis.Cmdable) error {
+			found, err = c.scripts.submit.Run(ctx, rdb, keys, args...).StringSlice()
+			return err
+		})
+		return found, err
 	})
 	switch {
 	case err != nil:
@@ -156,7 +160,7 @@ func (i *queueInfo) canonical(payload any) ([]byte, error) {
 	return canonical, nil
 }
 
-// submitArgs are the keys and arguments of submitScript.
+// submitArgs are the keys and arguments of submitSource.
 func submitArgs(queue string, now time.Time, entries []*entry) (keys []string, args []any) {
 	const fixed, perTask = 4, 4
 	names := task.KeysOf(queue)

@@ -6,16 +6,14 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// turnScript decides one due time of a schedule, and submits its run in the same step, so that whoever dies when, a due time is
+// turnSource decides one due time of a schedule, and submits its run in the same step, so that whoever dies when, a due time is
 // decided once. Only the clock of Redis counts.
 //
-// KEYS[1..4] as in submitScript
+// KEYS[1..4] as in submitSource
 // KEYS[5] the schedule's hash: see task.Keys.Schedule
 // ARGV[1] what decides: "due", a due time; "queued", the run that waits; "hand", a run that is asked for now
 // ARGV[2] of "due": what the caller believes to be decided, in Unix milliseconds
@@ -24,12 +22,12 @@ import (
 // ARGV[5] of "due": how many due times are missed with this
 // ARGV[6] of "due": what to do when the earlier run has not ended, an Overlap; "missed" runs nothing at all
 // ARGV[7] the manager's name
-// ARGV[8...] as ARGV[1...] of submitScript, for the one task
+// ARGV[8...] as ARGV[1...] of submitSource, for the one task
 //
 // Returns what was done, a Verdict, and the time of Redis in Unix milliseconds.
 //
-//nolint:gochecknoglobals // compiled once; never written
-var turnScript = redis.NewScript(submitLua + `
+//nolint:gosec // no secret
+const turnSource = submitLua + `
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local hash = KEYS[5]
@@ -101,7 +99,7 @@ if queued then
 	redis.call('HDEL', hash, '` + task.ScheduleQueued + `', '` + task.ScheduleReplace + `')
 end
 return fire()
-`)
+`
 
 // Overlap says what a schedule does at a due time when its earlier run has not ended.
 type Overlap string
@@ -206,7 +204,7 @@ func (c *Client) takeTurn(ctx context.Context, t Turn, id task.ID, args []any) (
 	keys, submit := submitArgs(t.Queue, now, []*entry{e})
 	keys = append(keys, task.KeysOf(t.Queue).Schedule(t.Schedule))
 	answer, err := ask(ctx, c, func(ctx context.Context) ([]any, error) {
-		return turnScript.Run(ctx, c.rdb, keys, append(args, submit...)...).Slice()
+		return c.scripts.turn.Run(ctx, c.rdb, keys, append(args, submit...)...).Slice()
 	})
 	switch {
 	case err != nil:

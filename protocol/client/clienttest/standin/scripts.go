@@ -8,18 +8,17 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
-// takeScript takes the next task as asynq does, after it has moved the tasks that are due to the queue.
+// takeSource takes the next task as asynq does, after it has moved the tasks that are due to the queue.
 //
 // KEYS[1] pending, KEYS[2] active, KEYS[3] lease, KEYS[4] scheduled, KEYS[5] retry
 // ARGV[1] prefix of the tasks' hashes, ARGV[2] now in Unix seconds
 //
 // Returns the message; nil when there is none.
-//
-//nolint:gochecknoglobals // compiled once; never written
-var takeScript = redis.NewScript(`
+const takeSource = `
 for i = 4, 5 do
 	for _, key in ipairs(redis.call('ZRANGEBYSCORE', KEYS[i], '-inf', ARGV[2])) do
 		redis.call('ZREM', KEYS[i], key)
@@ -35,18 +34,16 @@ redis.call('HSET', ARGV[1] .. key, 'state', 'active')
 redis.call('HDEL', ARGV[1] .. key, 'pending_since')
 redis.call('ZADD', KEYS[3], ARGV[2] + 30, key)
 return redis.call('HGET', ARGV[1] .. key, 'msg')
-`)
+`
 
-// endScript ends an active task as a manager does.
+// endSource ends an active task as a manager does.
 //
 // KEYS[1] active, KEYS[2] lease, KEYS[3] the task's hash, KEYS[4] its record
 // ARGV[1] the task's key, ARGV[2] the record, ARGV[3] its life in seconds or 0 for none, ARGV[4] the events channel,
 // ARGV[5] the events
 //
 // Returns 1; 0 when the task is not active, because that was done already.
-//
-//nolint:gochecknoglobals // compiled once; never written
-var endScript = redis.NewScript(`
+const endSource = `
 if redis.call('LREM', KEYS[1], 0, ARGV[1]) == 0 then
 	return 0
 end
@@ -57,16 +54,14 @@ if ARGV[3] ~= '0' then
 end
 redis.call('PUBLISH', ARGV[4], ARGV[5])
 return 1
-`)
+`
 
-// retryScript gives an active task back to be tried again.
+// retrySource gives an active task back to be tried again.
 //
 // KEYS[1] active, KEYS[2] lease, KEYS[3] the task's hash, KEYS[4] retry
 // ARGV[1] the task's key, ARGV[2] the message, ARGV[3] when it is due in Unix seconds, ARGV[4] failures, ARGV[5] kills,
 // ARGV[6] the events channel, ARGV[7] the events
-//
-//nolint:gochecknoglobals // compiled once; never written
-var retryScript = redis.NewScript(`
+const retrySource = `
 if redis.call('LREM', KEYS[1], 0, ARGV[1]) == 0 then
 	return 0
 end
@@ -75,15 +70,13 @@ redis.call('HSET', KEYS[3], 'msg', ARGV[2], 'state', 'retry', '` + task.FieldFai
 redis.call('ZADD', KEYS[4], ARGV[3], ARGV[1])
 redis.call('PUBLISH', ARGV[6], ARGV[7])
 return 1
-`)
+`
 
-// giveBackScript puts an active task back at the head of the queue.
+// giveBackSource puts an active task back at the head of the queue.
 //
 // KEYS[1] active, KEYS[2] lease, KEYS[3] the task's hash, KEYS[4] pending
 // ARGV[1] the task's key
-//
-//nolint:gochecknoglobals // compiled once; never written
-var giveBackScript = redis.NewScript(`
+const giveBackSource = `
 if redis.call('LREM', KEYS[1], 0, ARGV[1]) == 0 then
 	return 0
 end
@@ -91,12 +84,12 @@ redis.call('ZREM', KEYS[2], ARGV[1])
 redis.call('HSET', KEYS[3], 'state', 'pending')
 redis.call('RPUSH', KEYS[4], ARGV[1])
 return 1
-`)
+`
 
 // Take takes the next task of the queue; nil when there is none.
 func (s *Standin) Take(ctx context.Context) (*task.Message, error) {
 	keys := task.KeysOf(s.queue)
-	data, err := takeScript.Run(ctx, s.rdb,
+	data, err := broker.Script(s.rdb, takeSource).Run(ctx, s.rdb,
 		[]string{keys.Pending(), keys.Active(), keys.Lease(), keys.Scheduled(), keys.Retry()}, keys.TaskPrefix(), time.Now().Unix()).Text()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
@@ -107,18 +100,16 @@ func (s *Standin) Take(ctx context.Context) (*task.Message, error) {
 	return task.DecodeMessage([]byte(data))
 }
 
-// progressScript keeps the progress of a running task and publishes it.
+// progressSource keeps the progress of a running task and publishes it.
 //
 // KEYS[1] the task's hash
 // ARGV[1] channel of events   ARGV[2] encoded event
-//
-//nolint:gochecknoglobals // compiled once; never written
-var progressScript = redis.NewScript(`
+const progressSource = `
 if redis.call('HGET', KEYS[1], 'state') == 'active' then
 	redis.call('HSET', KEYS[1], '` + task.FieldProgress + `', ARGV[2])
 end
 redis.call('PUBLISH', ARGV[1], ARGV[2])
-`)
+`
 
 // End ends an active task: its record is kept, unless the options say otherwise, and its end is published.
 func (s *Standin) End(ctx context.Context, t *task.Task) error {
@@ -139,7 +130,7 @@ func (s *Standin) end(ctx context.Context, t *task.Task, keep time.Duration) err
 		return fmt.Errorf("write an end: %w", err)
 	}
 	keys, key := task.KeysOf(s.queue), t.ID.Key
-	err = endScript.Run(ctx, s.rdb, []string{keys.Active(), keys.Lease(), keys.Task(key), keys.Record(key)},
+	err = broker.Script(s.rdb, endSource).Run(ctx, s.rdb, []string{keys.Active(), keys.Lease(), keys.Task(key), keys.Record(key)},
 		key, record, int64(keep/time.Second), keys.EventsChannel(), event).Err()
 	if err != nil {
 		return fmt.Errorf("end task %s: %w", t.ID, err)
@@ -156,7 +147,7 @@ func (s *Standin) retry(ctx context.Context, message *task.Message, t *task.Task
 		return fmt.Errorf("write a failure: %w", err)
 	}
 	keys, key := task.KeysOf(s.queue), t.ID.Key
-	return retryScript.Run(ctx, s.rdb, []string{keys.Active(), keys.Lease(), keys.Task(key), keys.Retry()}, key, again.Encode(),
+	return broker.Script(s.rdb, retrySource).Run(ctx, s.rdb, []string{keys.Active(), keys.Lease(), keys.Task(key), keys.Retry()}, key, again.Encode(),
 		time.Now().Unix()+1, t.Counters.Failures, t.Counters.Kills, keys.EventsChannel(), event).Err()
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
@@ -111,30 +112,22 @@ func (s *Standin) rescue(ctx context.Context) {
 		mine := s.running[key] != nil
 		s.mu.Unlock()
 		if !mine {
-			_ = giveBackScript.Run(ctx, s.rdb, []string{keys.Active(), keys.Lease(), keys.Task(key), keys.Pending()}, key) // or the next one
+			_ = broker.Script(s.rdb, giveBackSource).Run(ctx, s.rdb, []string{keys.Active(), keys.Lease(), keys.Task(key), keys.Pending()}, key) // or the next one
 		}
 	}
 }
 
 // listen hears which running tasks are to be cancelled.
 func (s *Standin) listen(ctx context.Context) {
-	for ctx.Err() == nil {
-		ps := s.rdb.Subscribe(ctx, task.KeysOf(s.queue).CancelChannel())
-		stop := context.AfterFunc(ctx, func() { _ = ps.Close() })
-		for {
-			message, err := ps.ReceiveMessage(ctx)
-			if err != nil {
-				break
-			}
-			s.mu.Lock()
-			if cancel := s.running[message.Payload]; cancel != nil {
-				cancel()
-			}
-			s.mu.Unlock()
+	r := broker.NewReceiver(s.rdb, broker.Handler{Message: func(_, key string) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if cancel := s.running[key]; cancel != nil {
+			cancel()
 		}
-		stop()
-		_ = ps.Close()
-	}
+	}})
+	r.Subscribe(task.KeysOf(s.queue).CancelChannel())
+	r.Run(ctx)
 }
 
 func (s *Standin) perform(ctx context.Context, message *task.Message) {

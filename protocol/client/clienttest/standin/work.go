@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
 )
@@ -131,5 +132,5 @@ func (s *Standin) publish(e *task.Event) {
 		panic(fmt.Sprintf("write an event: %v", err))
 	}
 	keys := task.KeysOf(s.queue)
-	_ = progressScript.Run(ctx, s.rdb, []string{keys.Task(e.ID.Key)}, keys.EventsChannel(), data) // progress may be lost
+	_ = broker.Script(s.rdb, progressSource).Run(ctx, s.rdb, []string{keys.Task(e.ID.Key)}, keys.EventsChannel(), data) // progress may be lost
 }
