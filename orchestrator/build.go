@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/api"
 	"github.com/drover-jobs/drover/orchestrator/internal/catalog"
@@ -23,6 +22,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/roster"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
 	"github.com/drover-jobs/drover/orchestrator/internal/worker"
+	"github.com/drover-jobs/drover/protocol/broker"
 	workerv1 "github.com/drover-jobs/drover/protocol/drover/worker/v1"
 )
 
@@ -49,12 +49,10 @@ func (o *Orchestrator) openBroker(stack *stages) error {
 			stack.drop()
 			return err
 		}
-		options = &redis.Options{Addr: o.broker.Address(), Password: o.broker.Password()}
+		options.Single = &redis.Options{Addr: o.broker.Address(), Password: o.broker.Password()}
 	}
 	redis.SetLogger(redisLog{o.log})
-	options.ContextTimeoutEnabled = true
-	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	o.redis = redis.NewClient(options)
+	o.redis = options.Open()
 	stack.onStop("Redis client", o.hangUp)
 	return nil
 }
@@ -75,17 +73,24 @@ func (r redisLog) Printf(_ context.Context, format string, args ...any) {
 	r.log.Debug("redis client: " + fmt.Sprintf(format, args...))
 }
 
-// options are the client's options for a Redis at an address; empty for the embedded one.
-func (r RedisConfig) options() (*redis.Options, error) {
+// options say where the Redis at an address is; nothing for the embedded one.
+func (r RedisConfig) options() (*broker.Options, error) {
 	if r.Embedded {
-		return &redis.Options{}, nil
+		return &broker.Options{}, nil
 	}
-	options, err := redis.ParseURL(r.Address)
+	options, err := broker.Parse(r.Address)
 	if err != nil {
-		return nil, errors.New("redis.address is not understood: see the reference of the configuration")
+		return nil, fmt.Errorf("redis.address %w: see the reference of the configuration", err)
 	}
-	options.Username = r.Username
-	options.Password, err = r.Password()
+	password, err := r.Password()
+	if err != nil {
+		return nil, err
+	}
+	options.SetCredentials(r.Username, password)
+	if options.Sentinel != nil {
+		options.Sentinel.SentinelUsername = r.SentinelUsername
+		options.Sentinel.SentinelPassword, err = r.SentinelPassword()
+	}
 	return options, err
 }
 

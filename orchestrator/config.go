@@ -59,11 +59,17 @@ type LogConfig struct {
 // RedisConfig says where the broker is: in the manager itself, or at an address.
 type RedisConfig struct {
 	Embedded bool
-	// Address is redis://HOST:PORT/DB, rediss://HOST:PORT/DB (TLS) or unix:///PATH?db=DB. It holds no password.
+	// Address is redis://HOST:PORT/DB, unix:///PATH?db=DB, redis-sentinel://HOST:PORT,HOST:PORT/DB?master=NAME or
+	// redis-cluster://HOST:PORT,HOST:PORT; rediss... for TLS. It holds no password.
 	Address  string
 	Username string
 	// PasswordFile names the file that holds the password; see Password.
 	PasswordFile string
+	// SentinelUsername and SentinelPasswordFile are those of the sentinels themselves.
+	SentinelUsername     string
+	SentinelPasswordFile string
+	// WaitReplicas is how many replicas must have a task before its submit through this manager is answered.
+	WaitReplicas uint64
 }
 
 // LocksConfig says where the locks of tasks lie.

@@ -75,6 +75,10 @@ func (d *decoder) redis(path string, n *yaml.Node, r *RedisConfig) {
 		"address":       d.into(&r.Address, "an address"),
 		"username":      d.into(&r.Username, "a name"),
 		"password_file": d.into(&r.PasswordFile, "a path"),
+
+		"sentinel_username":      d.into(&r.SentinelUsername, "a name"),
+		"sentinel_password_file": d.into(&r.SentinelPasswordFile, "a path"),
+		"wait_replicas":          parsed(d, &r.WaitReplicas, replicasAllowed, wholeNumber),
 		"password": func(path string, n *yaml.Node) {
 			d.add(n, ConfigProblem{
 				Path: path, Reason: "does not belong into this file; write it into a file that only the manager can read, and name that with redis.password_file",

@@ -77,7 +77,7 @@ func TestProductionFile(t *testing.T) {
 		}
 	}
 	for _, key := range []string{
-		"name", "state_dir", "socket", "plugin_socket", "log", "format", "level", "embedded", "address", "username", "password_file",
+		"name", "state_dir", "socket", "plugin_socket", "log", "format", "level", "embedded", "address", "username", "password_file", "sentinel_username", "sentinel_password_file", "wait_replicas",
 		"command", "env", "options", "plugin", "locks", "memcached", "timeout", "sha256", "user", "limits", "open_files", "processes", "file_size", "cpu", "core", "api", "listen", "certificate", "key", "tokens", "role", "file",
 		"schedules", "queue", "cron", "every", "time_zone", "payload",
 	} {

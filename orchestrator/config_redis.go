@@ -8,22 +8,30 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/drover-jobs/drover/protocol/broker"
 )
 
 const (
 	maxPasswordSize  = 4096
-	addressesAllowed = "redis://HOST:6379/0, rediss://HOST:6379/0 or unix:///run/redis/redis.sock?db=0"
+	addressesAllowed = broker.Allowed
 )
+
+var replicasAllowed = fmt.Sprintf("0 to %d", broker.MaxWaitReplicas) //nolint:gochecknoglobals // never written
 
 func (k *checker) redis() {
 	r := k.c.Redis
 	if r.Embedded {
 		for _, f := range []struct{ key, value string }{
 			{"address", r.Address}, {"username", r.Username}, {"password_file", r.PasswordFile},
+			{"sentinel_username", r.SentinelUsername}, {"sentinel_password_file", r.SentinelPasswordFile},
 		} {
 			if f.value != "" {
 				k.add("redis."+f.key, "", "is for a Redis at an address, but redis.embedded is true; keep one of them", "")
 			}
+		}
+		if r.WaitReplicas > 0 {
+			k.add("redis.wait_replicas", fmt.Sprint(r.WaitReplicas), "is for a Redis with replicas, but redis.embedded is true; keep one of them", "")
 		}
 		return
 	}
@@ -37,10 +45,22 @@ func (k *checker) redis() {
 	if r.Username != "" && r.PasswordFile == "" {
 		k.add("redis.username", r.Username, "has no password; name its file with redis.password_file", "")
 	}
+	if r.SentinelUsername != "" && r.SentinelPasswordFile == "" {
+		k.add("redis.sentinel_username", r.SentinelUsername, "has no password; name its file with redis.sentinel_password_file", "")
+	}
+	if r.SentinelPasswordFile != "" && !strings.Contains(r.Address, "-sentinel://") {
+		k.add("redis.sentinel_password_file", r.SentinelPasswordFile, "is for sentinels, but redis.address names none", "redis-sentinel://HOST1:26379,HOST2:26379/0?master=NAME")
+	}
+	if r.WaitReplicas > broker.MaxWaitReplicas {
+		k.add("redis.wait_replicas", fmt.Sprint(r.WaitReplicas), "is out of range", replicasAllowed)
+	}
 }
 
 // addressFault says what is wrong with the address; empty when nothing is.
 func addressFault(address string) string {
+	if several(address) {
+		return severalFault(address)
+	}
 	u, err := url.Parse(address)
 	if err != nil {
 		return "is not an address"
@@ -82,8 +102,33 @@ func addressFault(address string) string {
 	return ""
 }
 
+// several reports whether an address may name several hosts.
+func several(address string) bool {
+	scheme, _, _ := strings.Cut(address, "://")
+	return strings.HasSuffix(scheme, "-sentinel") || strings.HasSuffix(scheme, "-cluster")
+}
+
+// severalFault says what is wrong with such an address; empty when nothing is.
+func severalFault(address string) string {
+	switch {
+	case strings.Contains(address, "@"):
+		return "holds a user or password; use redis.username and redis.password_file"
+	case strings.Contains(address, "sentinel_"):
+		return "holds the user or password of the sentinels; use redis.sentinel_username and redis.sentinel_password_file"
+	case strings.Contains(address, "wait_replicas"):
+		return "has the parameter wait_replicas; use the key redis.wait_replicas"
+	}
+	if _, err := broker.Parse(address); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // withoutPassword is what of an address may be shown; empty when that cannot be known.
 func withoutPassword(address string) string {
+	if several(address) && !strings.Contains(address, "@") && !strings.Contains(address, "sentinel_") {
+		return address
+	}
 	if u, err := url.Parse(address); err != nil || u.User != nil || strings.Contains(address, "@") {
 		return ""
 	}
@@ -93,16 +138,25 @@ func withoutPassword(address string) string {
 // Password reads the password file; empty when none is named. The error says what to do when the file is missing, empty or
 // readable by everybody. One line end at its end does not belong to the password.
 func (r RedisConfig) Password() (string, error) {
-	if r.PasswordFile == "" {
+	return passwordIn("redis.password_file", r.PasswordFile)
+}
+
+// SentinelPassword reads that of the sentinels, as Password does.
+func (r RedisConfig) SentinelPassword() (string, error) {
+	return passwordIn("redis.sentinel_password_file", r.SentinelPasswordFile)
+}
+
+func passwordIn(key, path string) (string, error) {
+	if path == "" {
 		return "", nil
 	}
-	f, err := os.Open(r.PasswordFile)
+	f, err := os.Open(path) //nolint:gosec // The path is the operator's own.
 	if err != nil {
-		return "", fmt.Errorf("read redis.password_file: %w", err)
+		return "", fmt.Errorf("read %s: %w", key, err)
 	}
 	data, err := readSecret(f)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return "", fmt.Errorf("read redis.password_file %s: %w", r.PasswordFile, err)
+		return "", fmt.Errorf("read %s %s: %w", key, path, err)
 	}
 	return data, nil
 }

@@ -32,9 +32,18 @@ type line struct {
 
 	// The receiver's mu guards these.
 	running  bool
-	channels map[string]bool // true for those that were asked for in this session
-	leaving  []string        // asked for in this session, and no longer wanted
+	channels map[string]standing
+	leaving  []string // asked for in this session, and no longer wanted
 }
+
+// standing is how far the subscription of a channel has come in this session.
+type standing int8
+
+const (
+	wanted standing = iota
+	asked           // of Redis
+	up              // Redis has said so
+)
 
 // run keeps the connection until ctx ends or nobody wants its channels.
 func (l *line) run(ctx context.Context) {
@@ -87,9 +96,9 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// session is one connection: it receives in this goroutine and writes in another. It returns why it ended; up is called when the first
-// subscription stands.
-func (l *line) session(ctx context.Context, up func()) error {
+// session is one connection: it receives in this goroutine and writes in another. It returns why it ended; stands is called whenever a
+// subscription does.
+func (l *line) session(ctx context.Context, stands func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ps := l.receiver.rdb.Subscribe(ctx)
@@ -110,7 +119,7 @@ func (l *line) session(ctx context.Context, up func()) error {
 		message, err := ps.Receive(ctx)
 		if err == nil {
 			heard.Store(true)
-			err = l.take(message, up)
+			err = l.take(message, stands)
 		}
 		if err != nil {
 			cancel(err)
@@ -120,16 +129,17 @@ func (l *line) session(ctx context.Context, up func()) error {
 }
 
 // take hands on what was received. The error says that the connection is of no more use.
-func (l *line) take(message any, up func()) error {
+func (l *line) take(message any, stands func()) error {
 	on := l.receiver.on
 	switch m := message.(type) {
 	case *redis.Subscription:
 		if !strings.HasSuffix(m.Kind, "unsubscribe") {
-			up()
+			l.confirm(m.Channel)
+			stands()
 			if on.Up != nil {
 				on.Up(m.Channel)
 			}
-		} else if l.asked(m.Channel) {
+		} else if l.stands(m.Channel) {
 			return errMoved // nobody here wanted that: the slot has gone to another node
 		}
 	case *redis.Message:
@@ -144,7 +154,7 @@ func (l *line) take(message any, up func()) error {
 func (l *line) keep(ctx context.Context, ps *redis.PubSub, heard *atomic.Bool) error {
 	beat := time.NewTicker(healthEvery)
 	defer beat.Stop()
-	for asked := false; ; {
+	for pinged := false; ; {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -153,10 +163,10 @@ func (l *line) keep(ctx context.Context, ps *redis.PubSub, heard *atomic.Bool) e
 				return err
 			}
 		case <-beat.C:
-			if asked && !heard.Load() {
+			if pinged && !heard.Load() {
 				return errSilent
 			}
-			asked = true
+			pinged = true
 			heard.Store(false)
 			if err := ps.Ping(ctx); err != nil {
 				return err
@@ -199,12 +209,12 @@ func (l *line) change(ctx context.Context, ps *redis.PubSub) error {
 }
 
 // changes returns the channels to subscribe now, those to leave, and how many are wanted at all.
-func (l *line) changes() (add, drop []string, wanted int) {
+func (l *line) changes() (add, drop []string, all int) {
 	l.receiver.mu.Lock()
 	defer l.receiver.mu.Unlock()
-	for channel, asked := range l.channels {
-		if !asked {
-			l.channels[channel] = true
+	for channel, s := range l.channels {
+		if s == wanted {
+			l.channels[channel] = asked
 			add = append(add, channel)
 		}
 	}
@@ -219,15 +229,24 @@ func (l *line) forget() []string {
 	l.leaving = nil
 	all := make([]string, 0, len(l.channels))
 	for channel := range l.channels {
-		l.channels[channel] = false
+		l.channels[channel] = wanted
 		all = append(all, channel)
 	}
 	return all
 }
 
-// asked reports whether a channel is wanted and was asked for in this session.
-func (l *line) asked(channel string) bool {
+// confirm notes that the subscription of a channel stands, unless nobody wants it any more.
+func (l *line) confirm(channel string) {
 	l.receiver.mu.Lock()
 	defer l.receiver.mu.Unlock()
-	return l.channels[channel]
+	if _, known := l.channels[channel]; known {
+		l.channels[channel] = up
+	}
+}
+
+// stands reports whether the subscription of a channel is wanted and stood until now.
+func (l *line) stands(channel string) bool {
+	l.receiver.mu.Lock()
+	defer l.receiver.mu.Unlock()
+	return l.channels[channel] == up
 }

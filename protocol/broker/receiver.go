@@ -50,11 +50,11 @@ func (r *Receiver) Subscribe(channels ...string) {
 		tag := r.tag(channel)
 		l := r.lines[tag]
 		if l == nil {
-			l = &line{receiver: r, sharded: tag != "", kick: make(chan struct{}, 1), channels: map[string]bool{}}
+			l = &line{receiver: r, sharded: tag != "", kick: make(chan struct{}, 1), channels: map[string]standing{}}
 			r.lines[tag] = l
 		}
 		if _, known := l.channels[channel]; !known {
-			l.channels[channel] = false
+			l.channels[channel] = wanted
 			wake(l.kick)
 		}
 	}
@@ -70,14 +70,28 @@ func (r *Receiver) Unsubscribe(channels ...string) {
 		if l == nil {
 			continue
 		}
-		if asked, known := l.channels[channel]; known {
+		if s, known := l.channels[channel]; known {
 			delete(l.channels, channel)
-			if asked {
+			if s != wanted {
 				l.leaving = append(l.leaving, channel)
 			}
 			wake(l.kick)
 		}
 	}
+}
+
+// Standing reports whether the subscriptions of all channels stand.
+func (r *Receiver) Standing() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.lines {
+		for _, s := range l.channels {
+			if s != up {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // Run receives until ctx ends, and returns when its connections are closed.

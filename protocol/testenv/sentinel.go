@@ -96,7 +96,7 @@ func (s *Sentinel) watch(primary int) *sentinel {
 			"port " + strconv.Itoa(w.port), "bind 127.0.0.1", "dir " + w.server.dir,
 			fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", MasterName, primary),
 			fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, DownAfter.Milliseconds()),
-			"sentinel failover-timeout " + MasterName + " 6000",
+			"sentinel failover-timeout " + MasterName + " 2000",
 			"sentinel parallel-syncs " + MasterName + " 2",
 		}
 		if s.options.Password != "" {
@@ -169,10 +169,12 @@ func (s *Sentinel) AwaitPrimary(before *Redis) *Redis {
 	return found
 }
 
-// Failover makes the sentinels promote a replica while the primary lives, and returns at once.
+// Failover makes the sentinels promote a replica while the primary lives, as soon as they agree to it, and returns at once then.
 func (s *Sentinel) Failover() {
 	s.t.Helper()
-	tell(s.t, s.sentinels[0].client, "sentinel", "failover", MasterName)
+	within(s.t, "the sentinels take an order to fail over", func(ctx context.Context) bool {
+		return s.sentinels[0].client.Do(ctx, "sentinel", "failover", MasterName).Err() == nil
+	})
 }
 
 // FreezeSentinels halts the sentinels; ThawSentinels lets them go on.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/drover-jobs/drover/orchestrator/internal/job"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
 )
@@ -45,7 +46,7 @@ type Counts struct {
 
 // New returns a controller.
 func New(d Deps) *Controller {
-	return &Controller{Deps: d, progress: make(chan struct{}, 1), told: rate.NewLimiter(toldPerSecond, toldAtOnce), kept: redis.NewScript(progressSource), latest: map[*job.Job]task.Progress{}, counts: map[string]*Counts{}, timers: map[string]*timer{}}
+	return &Controller{Deps: d, progress: make(chan struct{}, 1), told: rate.NewLimiter(toldPerSecond, toldAtOnce), kept: broker.Script(d.Redis, progressSource), latest: map[*job.Job]task.Progress{}, counts: map[string]*Counts{}, timers: map[string]*timer{}}
 }
 
 // End decides what becomes of a job. A second end of the same job changes nothing.

@@ -15,6 +15,9 @@ local lease = {}
 local function give(id)
   local v = redis.pcall("HMGET", ARGV[2] .. id, "msg", "pending_since", "drover_failures", "drover_kills",
     "drover_interruptions", "drover_losses", "drover_order", "drover_suspect", "drover_history")
+  if v.err and not string.find(v.err, "WRONGTYPE", 1, true) then
+    error(v.err) -- such as that the key is on its way to another node of a Cluster: the task stays, and is rescued
+  end
   if not v[1] then -- also when the key is no hash
     return false
   end

@@ -26,7 +26,7 @@ type Bench struct{ l *lane }
 
 // NewBench returns one.
 func NewBench(deps Deps, conf Lane) Bench {
-	return Bench{newLane(conf, deps, newScripts(), &Health{log: deps.Log}, &totals{})}
+	return Bench{newLane(conf, deps, newScripts(deps.Redis), &Health{log: deps.Log}, &totals{})}
 }
 
 // Take is one pull of up to n tasks. It returns the jobs that were handed down, in their order.

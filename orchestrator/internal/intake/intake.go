@@ -60,7 +60,7 @@ type Intake struct {
 
 // New returns an intake without queues.
 func New(deps Deps) *Intake {
-	return &Intake{Deps: deps, scripts: newScripts(), health: &Health{log: deps.Log}, totals: &totals{}, changed: make(chan struct{}, 1)}
+	return &Intake{Deps: deps, scripts: newScripts(deps.Redis), health: &Health{log: deps.Log}, totals: &totals{}, changed: make(chan struct{}, 1)}
 }
 
 // Queue is a queue that is served.

@@ -2,10 +2,12 @@ package intake
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
@@ -66,42 +68,55 @@ func (in *Intake) Announce(ctx context.Context) error {
 // (v0.26.0, internal/base/base.go).
 const asynqCancelChannel = "asynq:cancel"
 
-// listen wakes lanes when a submit says so, and cancels jobs when a client asks. go-redis connects again by itself.
+// listen wakes lanes when a submit says so, and cancels jobs when a client asks, until ctx ends.
 func (in *Intake) listen(ctx context.Context) {
-	sub := in.Redis.Subscribe(ctx, asynqCancelChannel)
-	defer func() { _ = sub.Close() }()
-	messages := sub.Channel()
-	var to map[string][]func(payload string)
+	var heard hearing
+	receiver := broker.NewReceiver(in.Redis, broker.Handler{Message: heard.message})
+	receiver.Subscribe(asynqCancelChannel)
+	var receiving sync.WaitGroup
+	receiving.Go(func() { receiver.Run(ctx) })
+	defer receiving.Wait()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-in.changed:
-			to = in.resubscribe(ctx, sub, to)
-		case m, ok := <-messages:
-			if !ok {
-				return
-			}
-			for _, act := range to[m.Channel] {
-				act(m.Payload)
-			}
+			come, gone := heard.change(in.all())
+			receiver.Subscribe(come...)
+			receiver.Unsubscribe(gone...)
 		}
 	}
 }
 
-// resubscribe subscribes to what the lanes of today have to hear and not to what nobody has to hear any more, and returns what each
-// channel's messages do. A call that fails is made up for by the client when it connects again.
-func (in *Intake) resubscribe(ctx context.Context, sub *redis.PubSub, before map[string][]func(string)) map[string][]func(string) {
+// hearing is what the messages of each channel do.
+type hearing struct {
+	mu sync.Mutex
+	to map[string][]func(payload string)
+}
+
+// message does it.
+func (h *hearing) message(channel, payload string) {
+	h.mu.Lock()
+	acts := h.to[channel]
+	h.mu.Unlock()
+	for _, act := range acts {
+		act(payload)
+	}
+}
+
+// change makes it that of the lanes of today, and returns the channels that have come and those that nobody has to hear any more.
+func (h *hearing) change(lanes []*lane) (come, gone []string) {
 	to := map[string][]func(string){}
 	hear := func(channel string, act func(string)) { to[channel] = append(to[channel], act) }
-	for _, l := range in.all() {
+	for _, l := range lanes {
 		hear(asynqCancelChannel, l.cancel)
 		hear(l.keys.CancelChannel(), l.cancel)
 		hear(l.keys.WakeChannel(), func(string) { l.puller.wake() })
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var come, gone []string
+	h.mu.Lock()
+	before := h.to
+	h.to = to
+	h.mu.Unlock()
 	for channel := range to {
 		if before[channel] == nil && channel != asynqCancelChannel {
 			come = append(come, channel)
@@ -112,13 +127,7 @@ func (in *Intake) resubscribe(ctx context.Context, sub *redis.PubSub, before map
 			gone = append(gone, channel)
 		}
 	}
-	if len(come) > 0 {
-		_ = sub.Subscribe(ctx, come...)
-	}
-	if len(gone) > 0 {
-		_ = sub.Unsubscribe(ctx, gone...)
-	}
-	return to
+	return come, gone
 }
 
 // cancel ends a task on request, if it is held.

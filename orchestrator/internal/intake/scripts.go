@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/drover-jobs/drover/protocol/broker"
 )
 
 //go:embed dequeue.lua
@@ -22,8 +24,8 @@ type scripts struct {
 	dequeue, settle, renew script
 }
 
-func newScripts() scripts {
-	return scripts{dequeue: newScript(dequeueSource), settle: newScript(settleSource), renew: newScript(renewSource)}
+func newScripts(rdb redis.UniversalClient) scripts {
+	return scripts{dequeue: newScript(dequeueSource), settle: newScript(broker.Source(rdb, settleSource)), renew: newScript(renewSource)}
 }
 
 // Numbers that must be asynq's own (v0.26.0, internal/rdb/rdb.go).

@@ -19,6 +19,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
 )
@@ -64,7 +65,7 @@ type Ledger struct {
 func New(d Deps) *Ledger {
 	return &Ledger{
 		Deps: d, timeout: callTimeout, look: redis.NewScript(lookSource), ends: redis.NewScript(endsSource),
-		retry: redis.NewScript(retrySource), drop: redis.NewScript(dropSource),
+		retry: broker.Script(d.Redis, retrySource), drop: broker.Script(d.Redis, dropSource),
 	}
 }
 
@@ -86,12 +87,12 @@ func (l *Ledger) Pause(ctx context.Context, queue string) error {
 // Resume lets them take tasks again, and wakes the managers.
 func (l *Ledger) Resume(ctx context.Context, queue string) error {
 	keys := task.KeysOf(queue)
-	_, err := ask(ctx, l, func(ctx context.Context) ([]redis.Cmder, error) {
-		return l.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			pipe.Del(ctx, keys.Paused())
-			pipe.Publish(ctx, keys.WakeChannel(), "")
-			return nil
-		})
+	_, err := ask(ctx, l, func(ctx context.Context) (int64, error) {
+		n, err := l.Redis.Del(ctx, keys.Paused()).Result()
+		if err == nil {
+			err = broker.Publish(ctx, l.Redis, keys.WakeChannel(), "")
+		}
+		return n, err
 	})
 	return err
 }

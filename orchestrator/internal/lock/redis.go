@@ -4,6 +4,8 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,7 +34,9 @@ const (
 type Redis struct {
 	client                  redis.UniversalClient
 	acquire, renew, release *redis.Script
-	fuse                    fuse
+
+	mu    sync.Mutex
+	fuses map[string]*fuse // by the node: in a Cluster one that is away must not keep away the locks of the others
 }
 
 // NewRedis returns a store in a Redis. The client stays its owner's; it must have been made with ContextTimeoutEnabled.
@@ -40,10 +44,38 @@ func NewRedis(client redis.UniversalClient) *Redis {
 	return &Redis{
 		client:  client,
 		acquire: redis.NewScript(acquireSource), renew: redis.NewScript(renewSource), release: redis.NewScript(releaseSource),
+		fuses: map[string]*fuse{},
 	}
 }
 
 func redisKeys(key Key) []string { return []string{"drover:lock:{" + key.hash + "}"} }
+
+// node is the address of the node that has a lock in a Cluster; empty when there is only one server, or it is not known.
+func (r *Redis) node(ctx context.Context, key Key) string {
+	c, is := r.client.(*redis.ClusterClient)
+	if !is {
+		return ""
+	}
+	bounded, cancel := context.WithTimeout(ctx, redisTimeout)
+	defer cancel()
+	n, err := c.MasterForKey(bounded, redisKeys(key)[0])
+	if err != nil {
+		return ""
+	}
+	return n.Options().Addr
+}
+
+// fuse is that of a node.
+func (r *Redis) fuse(node string) *fuse {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.fuses[node]
+	if f == nil {
+		f = &fuse{}
+		r.fuses[node] = f
+	}
+	return f
+}
 
 func redisLife(ttl time.Duration) int64 { return (ttl + redisSlack).Milliseconds() }
 
@@ -52,7 +84,7 @@ func mark(token Token) string { return string(token) + " " }
 // Acquire takes a lock.
 func (r *Redis) Acquire(ctx context.Context, key Key, token Token, ttl time.Duration, holder Holder) (bool, Holder, error) {
 	var value string
-	err := r.call(ctx, func(ctx context.Context) (err error) {
+	err := r.call(ctx, r.node(ctx, key), func(ctx context.Context) (err error) {
 		value, err = r.acquire.Run(ctx, r.client, redisKeys(key), mark(token), encode(token, holder), redisLife(ttl)).Text()
 		return err
 	})
@@ -69,27 +101,38 @@ func (r *Redis) Acquire(ctx context.Context, key Key, token Token, ttl time.Dura
 // Renew extends locks.
 func (r *Redis) Renew(ctx context.Context, leases []Lease, ttl time.Duration) []Renewal {
 	results := make([]Renewal, len(leases))
-	for from := 0; from < len(leases); from += redisBatch {
-		to := min(from+redisBatch, len(leases))
-		r.renewBatch(ctx, leases[from:to], ttl, results[from:to])
+	byNode := map[string][]int{}
+	for i, l := range leases {
+		node := r.node(ctx, l.Key)
+		byNode[node] = append(byNode[node], i)
 	}
+	var asking sync.WaitGroup
+	for node, places := range byNode {
+		asking.Go(func() {
+			for batch := range slices.Chunk(places, redisBatch) {
+				r.renewBatch(ctx, node, leases, batch, ttl, results)
+			}
+		})
+	}
+	asking.Wait()
 	return results
 }
 
-// renewBatch renews up to redisBatch locks by one message. The script goes with it in full, because one that Redis has
-// forgotten cannot be sent again in the middle of a pipeline.
-func (r *Redis) renewBatch(ctx context.Context, leases []Lease, ttl time.Duration, results []Renewal) {
-	cmds := make([]*redis.Cmd, len(leases))
-	err := r.call(ctx, func(ctx context.Context) error {
+// renewBatch renews up to redisBatch locks of one node, those at the given places, by one message. The script goes with it in full,
+// because one that Redis has forgotten cannot be sent again in the middle of a pipeline.
+func (r *Redis) renewBatch(ctx context.Context, node string, leases []Lease, places []int, ttl time.Duration, results []Renewal) {
+	cmds := make([]*redis.Cmd, len(places))
+	err := r.call(ctx, node, func(ctx context.Context) error {
 		_, err := r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for i, l := range leases {
-				cmds[i] = p.Eval(ctx, renewSource, redisKeys(l.Key), mark(l.Token), redisLife(ttl))
+			for n, i := range places {
+				cmds[n] = p.Eval(ctx, renewSource, redisKeys(leases[i].Key), mark(leases[i].Token), redisLife(ttl))
 			}
 			return nil
 		})
 		return err
 	})
-	for i, cmd := range cmds {
+	for n, cmd := range cmds {
+		i := places[n]
 		switch {
 		case cmd == nil: // it was not even tried
 			results[i].Err = fmt.Errorf("renew the lock %s in Redis: %w", leases[i].Key, err)
@@ -104,7 +147,7 @@ func (r *Redis) renewBatch(ctx context.Context, leases []Lease, ttl time.Duratio
 
 // Release gives up a lock.
 func (r *Redis) Release(ctx context.Context, key Key, token Token) error {
-	err := r.call(ctx, func(ctx context.Context) error {
+	err := r.call(ctx, r.node(ctx, key), func(ctx context.Context) error {
 		return r.release.Run(ctx, r.client, redisKeys(key), mark(token)).Err()
 	})
 	if err != nil {
@@ -113,19 +156,20 @@ func (r *Redis) Release(ctx context.Context, key Key, token Token) error {
 	return nil
 }
 
-// call makes a call in bounded time, or none while Redis is known not to answer.
-func (r *Redis) call(ctx context.Context, do func(context.Context) error) error {
+// call makes a call to a node in bounded time, or none while that is known not to answer.
+func (r *Redis) call(ctx context.Context, node string, do func(context.Context) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := r.fuse.blown(); err != nil {
+	fuse := r.fuse(node)
+	if err := fuse.blown(); err != nil {
 		return err
 	}
 	bounded, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	err := do(bounded)
 	if ctx.Err() == nil { // else it was the caller who ended it
-		r.fuse.note(err)
+		fuse.note(err)
 	}
 	return err
 }

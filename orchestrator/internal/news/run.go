@@ -2,26 +2,19 @@ package news
 
 import (
 	"context"
-	"errors"
-	"sync"
-	"sync/atomic"
+	"math"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
+	"github.com/drover-jobs/drover/protocol/broker"
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
 const (
-	healthEvery    = 2 * time.Second        // a connection that is silent for two beats is given up
-	patience       = 500 * time.Millisecond // how long a follower waits for the connection to stand
-	leaveAfter     = 200 * time.Millisecond // how long a stop waits for a call to Redis
-	reconnectFirst = 50 * time.Millisecond
-	reconnectLast  = 2 * time.Second
+	patience   = 500 * time.Millisecond // how long a follower waits for the connection to stand
+	leaveAfter = 200 * time.Millisecond // how long a stop waits for a call to Redis
+	lookEvery  = 2 * time.Second        // how often it is asked in a Cluster which queues there are
 )
-
-var errSilent = errors.New("no answer from Redis on the connection for events")
 
 // Run receives the events of tasks while somebody follows, until ctx ends.
 func (h *Hub) Run(ctx context.Context) error {
@@ -37,36 +30,82 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 }
 
-// connect keeps a connection until nobody follows any more or ctx ends. While Redis is away those who follow are told so once.
+// connect keeps the connection until nobody follows any more or ctx ends. While Redis is away those who follow are told so once.
 func (h *Hub) connect(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	known := time.AfterFunc(patience, h.settle)
 	defer known.Stop()
-	pause, away := reconnectFirst, false
-	for ctx.Err() == nil && !h.unwatched() {
-		err := h.bounded(ctx, func() {
-			if away {
-				h.Tell(ofManager("broker-back", "Redis sends events of tasks again; those of the meantime are not known"))
+	var receiver *broker.Receiver
+	receiver = broker.NewReceiver(h.rdb, broker.Handler{
+		Up: func(string) {
+			if receiver.Standing() {
+				h.settle()
 			}
-			pause, away = reconnectFirst, false
-			h.settle()
-		})
-		if ctx.Err() != nil || err == nil {
-			return
-		}
-		if !away {
-			away = true
+		},
+		Down:    func([]string, error) { h.settle() },
+		Message: func(_, payload string) { h.deliver(payload) },
+		Lost: func(err error) {
 			h.Tell(ofManager("broker-away", "Redis does not answer, so events of tasks are missed: "+err.Error()))
-		}
-		h.settle()
-		timer := time.NewTimer(pause)
+		},
+		Back: func() {
+			h.Tell(ofManager("broker-back", "Redis sends events of tasks again; those of the meantime are not known"))
+		},
+	})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		receiver.Run(ctx)
+	}()
+	h.follow(ctx, receiver)
+	cancel()
+	// One that hangs in a call to Redis is not waited for: it ends with the client.
+	timer := time.NewTimer(leaveAfter)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
+}
+
+// follow subscribes to the events of all queues until nobody follows any more or ctx ends. In a Cluster each queue has its channel on its own
+// node, so that it has to be known which queues there are.
+func (h *Hub) follow(ctx context.Context, receiver *broker.Receiver) {
+	every := time.Duration(math.MaxInt64)
+	if broker.IsCluster(h.rdb) {
+		every = lookEvery
+		h.lookForQueues(ctx, receiver)
+	} else {
+		// Braces mean nothing in a pattern of Redis.
+		receiver.Subscribe(task.KeysOf("*").EventsChannel())
+	}
+	look := time.NewTicker(every)
+	defer look.Stop()
+	for {
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+			return
+		case <-h.kick:
+			if h.unwatched() {
+				return
+			}
+		case <-look.C:
+			h.lookForQueues(ctx, receiver)
 		}
-		timer.Stop()
-		pause = min(2*pause, reconnectLast)
+	}
+}
+
+// lookForQueues subscribes to the events of the queues that are known. While Redis is away those that were known before are enough.
+func (h *Hub) lookForQueues(ctx context.Context, receiver *broker.Receiver) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	queues, err := h.rdb.SMembers(ctx, task.AsynqQueuesKey).Result()
+	if err != nil {
+		h.log.Debug("which queues there are is not known; events of new ones are missed", "error", err)
+		return
+	}
+	for _, queue := range queues {
+		receiver.Subscribe(task.KeysOf(queue).EventsChannel())
 	}
 }
 
@@ -94,85 +133,6 @@ func (h *Hub) unwatched() bool {
 	default:
 	}
 	return true
-}
-
-// bounded runs a session, but does not wait for one that hangs in a call to Redis once ctx has ended: it ends with the client.
-func (h *Hub) bounded(ctx context.Context, up func()) error {
-	ended := make(chan error, 1)
-	go func() { ended <- h.session(ctx, up) }()
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(leaveAfter)
-	defer timer.Stop()
-	select {
-	case err := <-ended:
-		return err
-	case <-timer.C:
-		return ctx.Err()
-	}
-}
-
-// session runs one connection until it fails, ctx ends, or nobody follows any more, which is no error. up is called when it
-// stands. It receives in this goroutine, and watches over the connection in another.
-func (h *Hub) session(ctx context.Context, up func()) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	// The events of all queues: braces mean nothing in a pattern of Redis.
-	ps := h.rdb.PSubscribe(ctx, task.KeysOf("*").EventsChannel())
-	var heard atomic.Bool
-	var keeper sync.WaitGroup
-	keeper.Go(func() {
-		cancel(h.keep(ctx, ps, &heard))
-		_ = ps.Close() // wakes the receiver
-	})
-	defer keeper.Wait()
-	for {
-		message, err := ps.Receive(ctx)
-		if err != nil {
-			cancel(err)
-			if cause := context.Cause(ctx); !errors.Is(cause, errUnwatched) {
-				return cause
-			}
-			return nil
-		}
-		heard.Store(true)
-		switch m := message.(type) {
-		case *redis.Subscription:
-			up()
-		case *redis.Message:
-			h.deliver(m.Payload)
-		}
-	}
-}
-
-var errUnwatched = errors.New("nobody watches")
-
-// keep returns when nobody follows any more, or the connection is dead.
-func (h *Hub) keep(ctx context.Context, ps *redis.PubSub, heard *atomic.Bool) error {
-	beat := time.NewTicker(healthEvery)
-	defer beat.Stop()
-	for asked := false; ; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-h.kick:
-			if h.unwatched() {
-				return errUnwatched
-			}
-		case <-beat.C:
-			if asked && !heard.Load() {
-				return errSilent
-			}
-			asked = true
-			heard.Store(false)
-			if err := ps.Ping(ctx); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // deliver tells what a message of a queue's event channel says.

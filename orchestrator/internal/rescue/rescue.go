@@ -23,6 +23,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
 )
@@ -75,7 +76,7 @@ type sighting struct {
 // New returns a rescue that has looked at nothing yet.
 func New(d Deps) *Rescue {
 	return &Rescue{
-		Deps: d, watch: redis.NewScript(watchSource), rescue: redis.NewScript(rescueSource),
+		Deps: d, watch: redis.NewScript(watchSource), rescue: broker.Script(d.Redis, rescueSource),
 		seen: map[string]map[string]sighting{}, after: abandonedAfter, every: lookEvery,
 	}
 }
