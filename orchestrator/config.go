@@ -69,7 +69,7 @@ type RedisConfig struct {
 	SentinelUsername     string
 	SentinelPasswordFile string
 	// WaitReplicas is how many replicas must have a task before its submit through this manager is answered.
-	WaitReplicas uint64
+	WaitReplicas int
 }
 
 // LocksConfig says where the locks of tasks lie.

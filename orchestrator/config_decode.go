@@ -78,7 +78,7 @@ func (d *decoder) redis(path string, n *yaml.Node, r *RedisConfig) {
 
 		"sentinel_username":      d.into(&r.SentinelUsername, "a name"),
 		"sentinel_password_file": d.into(&r.SentinelPasswordFile, "a path"),
-		"wait_replicas":          parsed(d, &r.WaitReplicas, replicasAllowed, wholeNumber),
+		"wait_replicas":          parsed(d, &r.WaitReplicas, replicasAllowed, replicaCount),
 		"password": func(path string, n *yaml.Node) {
 			d.add(n, ConfigProblem{
 				Path: path, Reason: "does not belong into this file; write it into a file that only the manager can read, and name that with redis.password_file",

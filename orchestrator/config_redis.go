@@ -51,7 +51,7 @@ func (k *checker) redis() {
 	if r.SentinelPasswordFile != "" && !strings.Contains(r.Address, "-sentinel://") {
 		k.add("redis.sentinel_password_file", r.SentinelPasswordFile, "is for sentinels, but redis.address names none", "redis-sentinel://HOST1:26379,HOST2:26379/0?master=NAME")
 	}
-	if r.WaitReplicas > broker.MaxWaitReplicas {
+	if r.WaitReplicas < 0 || r.WaitReplicas > broker.MaxWaitReplicas {
 		k.add("redis.wait_replicas", fmt.Sprint(r.WaitReplicas), "is out of range", replicasAllowed)
 	}
 }
@@ -102,6 +102,15 @@ func addressFault(address string) string {
 	return ""
 }
 
+// replicaCount reads a number of replicas; redis says whether it is one that is allowed.
+func replicaCount(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, errors.New("is not a number")
+	}
+	return n, nil
+}
+
 // several reports whether an address may name several hosts.
 func several(address string) bool {
 	scheme, _, _ := strings.Cut(address, "://")
@@ -126,7 +135,10 @@ func severalFault(address string) string {
 
 // withoutPassword is what of an address may be shown; empty when that cannot be known.
 func withoutPassword(address string) string {
-	if several(address) && !strings.Contains(address, "@") && !strings.Contains(address, "sentinel_") {
+	if several(address) {
+		if strings.Contains(address, "@") || strings.Contains(address, "pass") {
+			return ""
+		}
 		return address
 	}
 	if u, err := url.Parse(address); err != nil || u.User != nil || strings.Contains(address, "@") {

@@ -15,8 +15,12 @@ func TestRedisAddress(t *testing.T) {
 	t.Parallel()
 	for address, good := range map[string]bool{
 		"redis://127.0.0.1:6379/0": true, "redis://host": true, "rediss://host:1/15": true, "redis://[::1]:6379": true, "unix:///run/r.sock": true,
-		"unix:///run/r.sock?db=3": true,
-		"127.0.0.1:6379":          false, "http://h": false, "redis://": false, "redis://h/x": false, "redis://h:0": false, "redis://h:99999": false, "redis://h?db=1": false,
+		"unix:///run/r.sock?db=3":                   true,
+		"redis-sentinel://a:1,b,[::1]:3/2?master=m": true, "rediss-sentinel://a?master=m": true, "redis-cluster://a,b:2": true, "rediss-cluster://a/": true,
+		"redis-sentinel://a,b": false, "redis-sentinel://?master=m": false, "redis-sentinel://a,,b?master=m": false, "redis-sentinel://a/x?master=m": false,
+		"redis-sentinel://a,a:26379?master=m": false, "redis-sentinel://a?master=m&x=1": false, "redis-cluster://a/1": false, "redis-cluster://a:0,b": false,
+		"redis-cluster://": false, "redis-cluster://a?db=1": false, "redis-both://a": false,
+		"127.0.0.1:6379": false, "http://h": false, "redis://": false, "redis://h/x": false, "redis://h:0": false, "redis://h:99999": false, "redis://h?db=1": false,
 		"unix://run/r.sock": false, "unix:run/r.sock": false, "unix:///r?db=x": false, "unix:///r?x=1": false, "unix:///r?db=1&db=2": false, "redis://u@h": false,
 	} {
 		c := orchestrator.Default()

@@ -55,7 +55,7 @@ func (c *control) Examine(ctx context.Context) (*apiv1.ExamineResponse, error) {
 	return &apiv1.ExamineResponse{Findings: e.findings}, nil
 }
 
-// redis asks the server about its version and about what would make it lose tasks.
+// redis asks the servers about their versions and about what would make them lose tasks.
 func (e *examination) redis(ctx context.Context) {
 	if e.o.config.Redis.Embedded {
 		verdict := wellFound
@@ -68,76 +68,13 @@ func (e *examination) redis(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
 	defer cancel()
-	text, err := e.o.redis.Info(ctx, "server", "memory", "persistence", "replication").Result()
+	servers, err := e.o.primaries(ctx)
 	if err != nil {
 		e.add("Redis", badFound, "start it, or mend redis.address", "it does not answer: %v", err)
 		return
 	}
-	info := infoOf(text)
-	e.redisVersion(info["redis_version"])
-	e.redisMemory(info)
-	e.redisPersistence(info)
-	if role := info["role"]; role != "master" && role != "" {
-		e.add("Redis role", badFound, "point redis.address at the primary", "it is a %s and takes no writes", role)
-	}
-}
-
-// infoOf reads the answer of INFO.
-func infoOf(text string) map[string]string {
-	info := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			info[name] = value
-		}
-	}
-	return info
-}
-
-// leastRedis is the oldest version with all commands that are used (ZRANGE BYSCORE, LPOS, SET GET).
-var leastRedis = [2]int{6, 2} //nolint:gochecknoglobals // never written
-
-func (e *examination) redisVersion(version string) {
-	parts := strings.SplitN(version, ".", 3)
-	var got [2]int
-	for i := range min(len(parts), len(got)) {
-		got[i], _ = strconv.Atoi(parts[i]) // one that cannot be read is 0
-	}
-	if got[0] < leastRedis[0] || got[0] == leastRedis[0] && got[1] < leastRedis[1] {
-		e.add("Redis version", badFound, fmt.Sprintf("update it to %d.%d or later", leastRedis[0], leastRedis[1]), "%s", version)
-		return
-	}
-	e.add("Redis version", wellFound, "", "%s", version)
-}
-
-func (e *examination) redisMemory(info map[string]string) {
-	if policy := info["maxmemory_policy"]; policy != "noeviction" && info["maxmemory"] != "0" {
-		e.add("Redis eviction", badFound, "set maxmemory-policy noeviction, or tasks disappear when memory is short", "maxmemory-policy is %s", policy)
-	} else if policy != "noeviction" && policy != "" {
-		e.add("Redis eviction", doubtFound, "set maxmemory-policy noeviction before somebody sets maxmemory", "maxmemory-policy is %s; it does nothing while maxmemory is not set", policy)
-	} else {
-		e.add("Redis eviction", wellFound, "", "noeviction")
-	}
-	used, _ := strconv.ParseInt(info["used_memory"], 10, 64)
-	most, _ := strconv.ParseInt(info["maxmemory"], 10, 64)
-	const nearly = 0.85
-	if most > 0 && float64(used) > nearly*float64(most) {
-		e.add("Redis memory", badFound, "raise maxmemory, lower retention, or drop dead letters", "%s of %s are used", settings.Bytes(used), settings.Bytes(most))
-		return
-	}
-	e.add("Redis memory", wellFound, "", "%.1f MiB used", float64(used)/float64(settings.MiB))
-}
-
-func (e *examination) redisPersistence(info map[string]string) {
-	switch {
-	case info["aof_enabled"] == "1" && info["aof_last_write_status"] == "err":
-		e.add("Redis persistence", badFound, "look at the log of Redis and at its disk", "the append-only file cannot be written")
-	case info["aof_enabled"] == "1":
-		e.add("Redis persistence", wellFound, "", "append-only file")
-	case info["rdb_last_bgsave_status"] == "err":
-		e.add("Redis persistence", badFound, "look at the log of Redis and at its disk", "the last snapshot could not be written")
-	default:
-		e.add("Redis persistence", doubtFound, "set appendonly yes", "snapshots only: a crash of Redis loses what was submitted since the last one")
-	}
+	e.redisServers(servers)
+	e.redisSet(ctx)
 }
 
 // clockDoubt is from which difference on clocks are worth a word: delays and deadlines are in whole seconds.

@@ -60,6 +60,9 @@ func TestExamine(t *testing.T) {
 				t.Errorf("%s is %q: %s", check, f.GetVerdict(), f.GetFound())
 			}
 		}
+		if f := findings["Redis replicas"]; f.GetVerdict() != "ok" {
+			t.Errorf("a Redis alone needs no replicas: %+v", f)
+		}
 		r.Freeze()
 		began := time.Now()
 		findings = found(t, m)
@@ -91,6 +94,67 @@ func TestExamineQueuesThatNobodyServes(t *testing.T) {
 	if f := found(t, m)["queues"]; f.GetVerdict() != "warning" || !strings.HasSuffix(f.GetFound(), ": forgotten (1)") {
 		t.Errorf("it is %q: %s", f.GetVerdict(), f.GetFound())
 	}
+}
+
+// A Redis with replicas is looked at as a whole: every primary of a Cluster, the sentinels, and whether there are the replicas that a submit
+// waits for.
+func TestExamineReplicas(t *testing.T) {
+	t.Parallel()
+	t.Run("sentinel", func(t *testing.T) {
+		t.Parallel()
+		s := testenv.StartSentinel(t, testenv.SentinelOptions{})
+		m := setUp(t, fmt.Sprintf("{address: %q, wait_replicas: 2}", s.URL()), "", "").start()
+		findings := found(t, m)
+		if f := findings["Redis Sentinel"]; f.GetVerdict() != "ok" {
+			t.Errorf("%+v", f)
+		}
+		if f := findings["Redis replicas"]; f.GetVerdict() != "ok" {
+			t.Errorf("%+v", f)
+		}
+		for _, n := range s.Nodes() {
+			if n != s.Primary() {
+				n.Kill()
+			}
+		}
+		eventually(t, "the replicas are missed", func() error {
+			if f := found(t, m)["Redis replicas"]; f.GetVerdict() != "bad" || !strings.Contains(f.GetFound(), "wait_replicas is 2") {
+				return fmt.Errorf("%+v", f)
+			}
+			return nil
+		})
+		s.FreezeSentinels()
+		if f := found(t, m)["Redis Sentinel"]; f.GetVerdict() != "bad" {
+			t.Errorf("with frozen sentinels: %+v", f)
+		}
+		s.ThawSentinels()
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		c := testenv.StartCluster(t, testenv.ClusterOptions{})
+		m := setUp(t, fmt.Sprintf("{address: %q}", c.URL()), "", "").start()
+		findings := found(t, m)
+		if f := findings["Redis Cluster"]; f.GetVerdict() != "ok" || !strings.Contains(f.GetFound(), "3 primaries") {
+			t.Errorf("%+v", f)
+		}
+		if f := findings["Redis replicas"]; f.GetVerdict() != "ok" {
+			t.Errorf("%+v", f)
+		}
+		c.Replica("any").Kill()
+		eventually(t, "the replica is missed", func() error {
+			if f := found(t, m)["Redis replicas"]; f.GetVerdict() != "warning" {
+				return fmt.Errorf("%+v", f)
+			}
+			return nil
+		})
+		c.Primary("any").Kill()
+		eventually(t, "the slots are missed", func() error {
+			findings := found(t, m)
+			if findings["Redis"].GetVerdict() != "bad" && findings["Redis Cluster"].GetVerdict() != "bad" {
+				return fmt.Errorf("%+v", findings)
+			}
+			return nil
+		})
+	})
 }
 
 // Managers that share a Redis are listed by each of them, with what they do.

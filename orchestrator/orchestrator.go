@@ -129,7 +129,7 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	if err := o.openBroker(stack); err != nil {
 		return Report{}, err
 	}
-	o.tasks = direct.New(o.redis, o.log, direct.WaitReplicas(int(o.config.Redis.WaitReplicas))) //nolint:gosec // checked
+	o.tasks = direct.New(o.redis, o.log, direct.WaitReplicas(o.config.Redis.WaitReplicas))
 	stack.onStop("client", o.tasks.Close)
 	o.news = news.New(o.redis, o.log)
 	stack.start("news", o.news.Run)

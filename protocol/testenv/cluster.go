@@ -133,6 +133,15 @@ func (c *Cluster) owner(ctx context.Context, key string) *Redis {
 // Failover makes the replica of the primary that has a key take over while that lives, and returns at once.
 func (c *Cluster) Failover(key string) {
 	c.t.Helper()
+	replica := c.clients[c.index(c.Replica(key))]
+	within(c.t, "the replica takes an order to take over", func(ctx context.Context) bool {
+		return linked(ctx, replica) && replica.Do(ctx, "cluster", "failover").Err() == nil
+	})
+}
+
+// Replica is the server that is the replica of the primary that has the slot of a key.
+func (c *Cluster) Replica(key string) *Redis {
+	c.t.Helper()
 	primary := c.ids[c.index(c.Primary(key))]
 	for i, client := range c.clients {
 		if c.nodes[i].PID() == 0 {
@@ -144,12 +153,12 @@ func (c *Cluster) Failover(key string) {
 		}
 		for line := range strings.Lines(text) {
 			if strings.Contains(line, "myself,slave "+primary) {
-				tell(c.t, client, "cluster", "failover")
-				return
+				return c.nodes[i]
 			}
 		}
 	}
 	c.t.Fatalf("no replica of the primary that has %s", key)
+	return nil
 }
 
 // MoveSlot moves the slot of a key, and everything in it, to another primary, as redis-cli --cluster reshard does, and returns that.
