@@ -104,6 +104,7 @@ func (l *line) session(ctx context.Context, stands func()) error {
 	ps := l.receiver.rdb.Subscribe(ctx)
 	defer func() { _ = ps.Close() }()
 	l.forget()
+	home := l.home(ctx)
 	// The first channel says which node to connect to, so it goes before the first receive.
 	if err := l.change(ctx, ps); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (l *line) session(ctx context.Context, stands func()) error {
 	var heard atomic.Bool
 	var keeper sync.WaitGroup
 	keeper.Go(func() {
-		cancel(l.keep(ctx, ps, &heard))
+		cancel(l.keep(ctx, ps, &heard, home))
 		_ = ps.Close() // wakes the receiver, which reads without a deadline
 	})
 	defer keeper.Wait()
@@ -151,7 +152,7 @@ func (l *line) take(message any, stands func()) error {
 }
 
 // keep subscribes what is wanted, leaves what is not, and finds out when the connection is dead, until ctx ends.
-func (l *line) keep(ctx context.Context, ps *redis.PubSub, heard *atomic.Bool) error {
+func (l *line) keep(ctx context.Context, ps *redis.PubSub, heard *atomic.Bool, home string) error {
 	beat := time.NewTicker(healthEvery)
 	defer beat.Stop()
 	for pinged := false; ; {
@@ -171,8 +172,32 @@ func (l *line) keep(ctx context.Context, ps *redis.PubSub, heard *atomic.Bool) e
 			if err := ps.Ping(ctx); err != nil {
 				return err
 			}
+			if l.home(ctx) != home {
+				return errMoved
+			}
 		}
 	}
+}
+
+// home is the address of the primary that has the slot of a line's channels, as far as is known; empty when there are no slots. Just after
+// a failover the node that gave way is still taken for it. It has the same channels as a replica, and hears what its primary
+// hears; but not for certain when that dies.
+func (l *line) home(ctx context.Context) string {
+	c, is := l.receiver.rdb.(*redis.ClusterClient)
+	if !is || !l.sharded {
+		return ""
+	}
+	l.receiver.mu.Lock()
+	channel := ""
+	for channel = range l.channels {
+		break
+	}
+	l.receiver.mu.Unlock()
+	node, err := c.MasterForKey(ctx, channel)
+	if err != nil {
+		return ""
+	}
+	return node.Options().Addr
 }
 
 // change asks for what is wanted and not yet asked for, and leaves what is no longer wanted.

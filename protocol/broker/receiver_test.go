@@ -183,6 +183,10 @@ func TestReceiverFollowsTheSlot(t *testing.T) {
 			c.AwaitPrimary(moved, before)
 		},
 	} {
+		primary := open(t, c.Primary(moved).URL()).(*redis.Client)
+		j.await(t, "the primary is the one that is listened to", func(*journal) bool {
+			return primary.PubSubShardNumSub(t.Context(), moved).Val()[moved] == 1
+		})
 		j.mu.Lock()
 		ups, downs := j.ups[moved], j.downs[moved]
 		j.mu.Unlock()
