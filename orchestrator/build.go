@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/api"
 	"github.com/drover-jobs/drover/orchestrator/internal/catalog"
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
+	"github.com/drover-jobs/drover/orchestrator/internal/hook"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/program"
 	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
@@ -314,6 +316,17 @@ func (o *Orchestrator) buildRescue() {
 	o.rescue = rescue.New(rescue.Deps{
 		Redis: o.redis, Queues: func() []string { return slices.Collect(maps.Keys(o.present.Load().queues)) },
 		Alone: o.config.Redis.Embedded, Log: o.log,
+	})
+}
+
+// buildHooks makes what tells of dead letters.
+func (o *Orchestrator) buildHooks() *hook.Relay {
+	return hook.New(hook.Deps{
+		Redis: o.redis, Queues: func() []string { return slices.Collect(maps.Keys(o.present.Load().queues)) }, Log: o.log,
+		Submit: func(ctx context.Context, queue string, payload []byte) error {
+			_, err := o.tasks.Submit(ctx, queue, json.RawMessage(payload))
+			return err
+		},
 	})
 }
 

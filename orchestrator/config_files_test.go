@@ -1,6 +1,7 @@
 package orchestrator_test
 
 import (
+	"bytes"
 	"maps"
 	"os"
 	"regexp"
@@ -49,7 +50,12 @@ func TestProductionFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, queues, _ := bytes.Cut(text, []byte("\nqueues:")) // other sections have a rate, too
 	for _, s := range settings.Describe() {
+		section := text
+		if s.Scope == settings.ScopeQueue {
+			section = queues
+		}
 		layer := c.Queues["feed-pull"].Settings
 		switch s.Scope {
 		case settings.ScopeManager:
@@ -71,7 +77,7 @@ func TestProductionFile(t *testing.T) {
 			t.Errorf("the %s's setting %s is missing", s.Scope, s.Name)
 			continue
 		}
-		line := regexp.MustCompile(`(?m)^ +` + s.Name + `: \S+ +# default ([^\s.,]+)`).FindSubmatch(text)
+		line := regexp.MustCompile(`(?m)^ +` + s.Name + `: \S+ +# default ([^\s.,]+)`).FindSubmatch(section)
 		if line == nil || string(line[1]) != s.Default {
 			t.Errorf("%s: the comment should say: default %s", s.Name, s.Default)
 		}
@@ -79,6 +85,7 @@ func TestProductionFile(t *testing.T) {
 	for _, key := range []string{
 		"name", "state_dir", "socket", "plugin_socket", "log", "format", "level", "embedded", "address", "username", "password_file", "sentinel_username", "sentinel_password_file", "wait_replicas",
 		"command", "env", "options", "plugin", "locks", "memcached", "timeout", "sha256", "user", "limits", "open_files", "processes", "file_size", "cpu", "core", "api", "listen", "certificate", "key", "tokens", "role", "file",
+		"rate", "caller_waits", "waits", "origins",
 		"schedules", "queue", "cron", "every", "time_zone", "payload",
 	} {
 		if !slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool {

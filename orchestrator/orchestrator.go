@@ -122,6 +122,7 @@ func (o *Orchestrator) Run(ctx context.Context) (Report, error) {
 //	controller               takes the ends of tasks
 //	API                      workers and consoles speak to it until the last task has ended; its sockets are opened first of all,
 //	                         so that a second manager fails before it touches anything, and who connects early waits
+//	hooks                    tell of dead letters, until the API goes
 //	rescue, pools            put back what managers left that died; take jobs
 //	locks                    renewed until the last job is over; then the last is released
 //	intake                   makes jobs
@@ -161,6 +162,7 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 		o.log.Warn("what an earlier manager left is put back later", "error", err)
 	}
 	stack.start("list of managers", o.roster.Run)
+	stack.start("hooks", o.buildHooks().Run)
 	stack.start("API", o.api.Run)
 	close(o.up)
 	return o.work(ctx)

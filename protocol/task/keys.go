@@ -97,6 +97,9 @@ func (k Keys) Record(key string) string { return k.drover + "r:" + key }
 // Entry is what managers publish about the queue itself: see Entry.
 func (k Keys) Entry() string { return k.drover + "queue" }
 
+// Deaths is the list of what is to be told of dead letters and has not been, the latest first: see on_dead.
+func (k Keys) Deaths() string { return k.drover + "deaths" }
+
 // EventsChannel is where ends, failures and progress of the queue's tasks are published: see EncodeEvents.
 func (k Keys) EventsChannel() string { return k.drover + "events" }
 

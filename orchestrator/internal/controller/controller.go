@@ -171,6 +171,9 @@ func (c *Controller) describe(j *job.Job, o job.Outcome, q settings.Queue, v *jo
 	if v.Record.Submitted.IsZero() {
 		v.Record.Submitted = j.Pending
 	}
+	if v.Move == job.Bury {
+		v.Hook = hookOf(j, v.Record, q.OnDead)
+	}
 }
 
 func (c *Controller) count(j *job.Job, o job.Outcome, v job.Verdict) {

@@ -154,9 +154,9 @@ func (s *settler) write(batch []*settlement, now time.Time) ([]int64, error) {
 	day := now.UTC().Format(time.DateOnly)
 	keys := []string{
 		l.keys.Active(), l.keys.Lease(), l.keys.Pending(), l.keys.Retry(), l.keys.Archived(), l.keys.CompletedSet(),
-		l.keys.Processed(), l.keys.Processed() + ":" + day, l.keys.FailedRuns(), l.keys.FailedRuns() + ":" + day, l.keys.Scheduled(),
+		l.keys.Processed(), l.keys.Processed() + ":" + day, l.keys.FailedRuns(), l.keys.FailedRuns() + ":" + day, l.keys.Scheduled(), l.keys.Deaths(),
 	}
-	const perTask = 13 // at most
+	const perTask = 14 // at most
 	args := make([]any, 0, 8+perTask*len(batch))
 	args = append(args, l.keys.TaskPrefix(), l.keys.Record(""), l.keys.EventsChannel(),
 		now.Add(statsKept).Unix(), now.Unix(), now.UnixNano(), now.Add(-archiveKept).Unix(), archiveSize)

@@ -4,7 +4,7 @@
 --
 -- KEYS[1] active      KEYS[2] lease      KEYS[3] pending         KEYS[4] retry       KEYS[5] archived
 -- KEYS[6] completed   KEYS[7] processed  KEYS[8] processed:day   KEYS[9] failed      KEYS[10] failed:day
--- KEYS[11] scheduled
+-- KEYS[11] scheduled   KEYS[12] deaths that are to be told
 -- ARGV[1] what the key of a task's hash begins with
 -- ARGV[2] what the key of a record begins with
 -- ARGV[3] channel of events
@@ -24,7 +24,8 @@
 --   d            asynq's uniqueness lock of the task, empty for none
 --   k            the same, asynq message, result, Unix second until which asynq keeps it
 --   r            failures, kills, interruptions, losses, history, asynq message, Unix second at which it is due
---   b            failures, kills, interruptions, losses, history, asynq message, name of the state in which it ended
+--   b            failures, kills, interruptions, losses, history, asynq message, name of the state in which it ended,
+--                what is to be told of it, empty for nothing
 --   g            failures, kills, interruptions, losses, history, its place, "1" when it is a suspect
 --   s            failures, kills, interruptions, losses, history, Unix second at which it is due, "1" when it is a suspect
 -- A history is the last runs that did not end well, encoded; empty for none.
@@ -33,7 +34,7 @@
 -- back ones of a call by falling place.
 -- Returns a list with 1 for each task that was moved and 0 for each that was no longer ours.
 -- A key of another type than it must have is an error before anything is moved: the call is repeated until somebody has mended it.
-local types = {"list", "zset", "list", "zset", "zset", "zset", "string", "string", "string", "string", "zset"}
+local types = {"list", "zset", "list", "zset", "zset", "zset", "string", "string", "string", "string", "zset", "list"}
 for n, want in ipairs(types) do
   local is = redis.call("TYPE", KEYS[n]).ok
   if is ~= want and is ~= "none" then
@@ -41,7 +42,7 @@ for n, want in ipairs(types) do
   end
 end
 
-local further = {d = 1, k = 4, r = 7, b = 7, g = 7, s = 7}
+local further = {d = 1, k = 4, r = 7, b = 8, g = 7, s = 7}
 local maxAhead = 1000
 local results, events, freed, back = {}, {}, {}, {}
 local processed, failed, buried = 0, 0, 0
@@ -111,6 +112,9 @@ function moves.b(id, task, i)
   redis.call("ZADD", KEYS[5], ARGV[5], id)
   redis.call("HSET", task, "msg", ARGV[i + 5], "state", "archived", "drover_end", ARGV[i + 6])
   redis.call("HDEL", task, "drover_holder", "drover_suspect")
+  if ARGV[i + 7] ~= "" then
+    redis.call("LPUSH", KEYS[12], ARGV[i + 7])
+  end
 end
 
 function moves.g(id, task, i)

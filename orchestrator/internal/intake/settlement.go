@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type settlement struct {
 	message, record, event []byte
 	history                []byte
 	result                 []byte
+	hook                   []byte
 	score                  int64 // Unix second: when a retry is due, or until when asynq keeps a finished task
 	unique                 string
 }
@@ -42,6 +44,9 @@ func newSettlement(t *held, v job.Verdict, now time.Time) *settlement {
 		c.score = v.RetryAt.Add(time.Second - 1).Unix() // rounded up: asynq's clock has whole seconds
 	case job.Bury:
 		c.move, c.message = moveBury, c.failedMessage(now)
+		if v.Hook != nil {
+			c.hook = orNothing(json.Marshal(v.Hook))
+		}
 	case job.GiveBack:
 		c.move = moveGiveBack
 	case job.Defer:
@@ -106,7 +111,7 @@ func orNothing(data []byte, err error) []byte {
 
 // size is about how many bytes it carries.
 func (c *settlement) size() int {
-	return len(c.message) + len(c.record) + len(c.event) + len(c.result) + len(c.history)
+	return len(c.message) + len(c.record) + len(c.event) + len(c.result) + len(c.history) + len(c.hook)
 }
 
 // appendTo appends its values for settle.lua.
@@ -121,7 +126,7 @@ func (c *settlement) appendTo(args []any) []any {
 	case moveRetry:
 		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.history, c.message, c.score)
 	case moveBury:
-		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.history, c.message, c.verdict.State.String())
+		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.history, c.message, c.verdict.State.String(), c.hook)
 	case moveDefer:
 		return append(args, n.Failures, n.Kills, n.Interruptions, n.Losses, c.history, c.score, c.suspect())
 	default:

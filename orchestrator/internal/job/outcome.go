@@ -53,6 +53,12 @@ const (
 	Defer                    // back into the queue at RetryAt, at no cost
 )
 
+// Hook is a task that tells of a dead letter.
+type Hook struct {
+	Queue   string `json:"queue"`
+	Payload []byte `json:"payload"` // JSON
+}
+
 // Verdict is what becomes of a job. The controller decides it, intake carries it out.
 type Verdict struct {
 	Move     Move
@@ -65,6 +71,8 @@ type Verdict struct {
 	// Record is the terminal record; nil when the task has not ended. It is kept for KeepFor; not at all when that is 0.
 	Record  *task.Task
 	KeepFor time.Duration
+	// Hook is what is put into another queue because the task has died; nil for nothing.
+	Hook *Hook
 	// Event is published once the move is made; nil publishes nothing.
 	Event *task.Event
 }

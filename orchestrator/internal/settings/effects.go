@@ -156,6 +156,10 @@ func policyEffect(name string, now Queue, f Facts) string {
 		return "records that are there keep their time"
 	case "lock_policy":
 		return "tasks that wait for a lock go on waiting"
+	case "on_dead":
+		if now.OnDead != "" {
+			return "for tasks that die from now on; those that are dead already are not told"
+		}
 	case "priority":
 		if now.Priority == PrioritySystem {
 			return "from now on it gives way to the user queues when the manager's budget is used up"

@@ -40,7 +40,7 @@ func TestDescribe(t *testing.T) {
 			t.Errorf("%s: range and kind disagree: %+v", key, s)
 		}
 	}
-	for scope, want := range map[settings.Scope]int{settings.ScopeQueue: 20, settings.ScopeManager: 4, settings.ScopeSchedule: 8} {
+	for scope, want := range map[settings.Scope]int{settings.ScopeQueue: 21, settings.ScopeManager: 4, settings.ScopeSchedule: 8} {
 		if got := len(settings.Names(scope)); got != want {
 			t.Errorf("%s has %d settings, want %d", scope, got, want)
 		}

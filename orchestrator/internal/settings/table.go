@@ -150,5 +150,8 @@ func policyFields() []field[Queue] {
 		choice(queueRow("priority", EffectNow, "",
 			"user: people wait for these tasks. system: never takes what a user queue waits for."),
 			[]Priority{PriorityUser, PrioritySystem}, func(q *Queue) *Priority { return &q.Priority }),
+		written(onDead(queueRow("on_dead", EffectNextTask, "nobody is told",
+			"Queue into which a task is put for each task of this queue that dies, is quarantined or expires; its payload is {\"dead_letter\": TASK}.")),
+			off, queueName, func(q *Queue) *string { return &q.OnDead }),
 	}
 }

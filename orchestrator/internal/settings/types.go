@@ -75,6 +75,8 @@ type Queue struct {
 	// LockMissing is what tasks do while the store of locks does not answer.
 	LockMissing LockMissing
 	Priority    Priority
+	// OnDead is the queue into which a task is put for each task of this one that dies; empty for none.
+	OnDead string
 }
 
 // Capacity is the number of tasks that the queue may hold in this manager, running and buffered together.
