@@ -10,7 +10,7 @@ VERSION := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 BUILD   := go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 
 # What the tests start, as program:package. `make test` installs what is missing, where it may.
-TEST_PROGRAMS := curl:curl redis-server:redis-server memcached:memcached php:php-cli python3:python3 node:nodejs tmux:tmux
+TEST_PROGRAMS := curl:curl redis-server:redis-server memcached:memcached php:php-cli python3:python3 node:nodejs tmux:tmux chromium-headless-shell:chromium-headless-shell
 # The race detector needs a C compiler; nothing else here does.
 RACE_PROGRAMS := gcc:gcc
 
