@@ -26,14 +26,19 @@ type Document struct {
 	Entries []Entry
 	// Warnings say what was repaired and what was lost.
 	Warnings []string
+	// Items is how many items the body has, and Lost how many of them are not among Entries; the warnings name them. Always
+	// Items = len(Entries) + Lost.
+	Items, Lost int
 }
 
 // Entry is one item as the document has it. Any field may be empty.
 type Entry struct {
-	GUID    string
-	URL     string
-	Title   string
-	Author  string
+	GUID string
+	URL  string
+	// Title and Author are text, several authors with commas between. They have to be escaped where they are shown.
+	Title  string
+	Author string
+	// Summary and Content are HTML that package sanitise has made safe to show.
 	Summary string
 	Content string
 	// Published and Updated are zero when the document says nothing readable.

@@ -47,6 +47,10 @@ type Feed struct {
 	// MovedTo is where permanent redirects have led since MovedSince; empty when they do not.
 	MovedTo    string
 	MovedSince time.Time
+
+	// MultiAuthor is true for a feed to which many people write; of those only the one with FullName counts, see Counts.
+	MultiAuthor bool
+	FullName    string
 }
 
 // Ref names a feed by its number or, when that is 0, by its address.

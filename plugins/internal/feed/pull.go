@@ -63,6 +63,9 @@ type Saved struct {
 	Status         Status
 	NewEntries     int
 	UpdatedEntries int
+	// Items is how many items the document had, Lost how many of them could not be read, Repeated how many were there twice. All
+	// others are stored; the warnings own up to the lost and the repeated.
+	Items, Lost, Repeated int
 	// Entries is how many entries of the feed are stored.
 	Entries  int
 	Warnings []string

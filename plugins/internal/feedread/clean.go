@@ -30,11 +30,12 @@ const (
 )
 
 // escape makes text that an XML parser accepts of text that people wrote: bad character references go, HTML entities become
-// characters, bare ampersands and less-than signs are escaped. CDATA stays as it is and comments go; a CDATA section without an
-// end is text.
+// characters, bare ampersands and less-than signs are escaped. CDATA stays as it is and comments go; either without an end is
+// text, for it would swallow all entries behind it.
 func escape(text []byte) []byte {
 	out := make([]byte, 0, len(text)+len(text)/16)
 	ends := finder{text: text, mark: []byte(cdataClose)}
+	comments := finder{text: text, mark: []byte(commentClose)}
 	for i := 0; i < len(text); {
 		rest := text[i:]
 		switch {
@@ -43,11 +44,13 @@ func escape(text []byte) []byte {
 			out = append(out, section...)
 			i += size
 		case hasPrefix(rest, commentOpen):
-			size := len(rest)
-			if end := bytes.Index(rest, []byte(commentClose)); end >= 0 {
-				size = end + len(commentClose)
-			} // else the comment swallows the end of the document, as it does in a browser
-			i += size
+			end := comments.from(i + len(commentOpen))
+			if end > len(text) {
+				out = append(out, "&lt;!--"...)
+				i += len(commentOpen)
+				continue
+			}
+			i = end + len(commentClose)
 		case rest[0] == '&':
 			size, reference := reference(rest)
 			out = append(out, reference...)

@@ -4,26 +4,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/mmcdole/gofeed"
 
 	"github.com/drover-jobs/drover/plugins/internal/feed"
+	"github.com/drover-jobs/drover/plugins/internal/sanitise"
 )
 
-// convert translates gofeed's words into ours.
-func convert(in *gofeed.Feed, address string) feed.Document {
-	base, err := url.Parse(address)
-	if err != nil {
-		base = &url.URL{}
-	}
+// convert translates gofeed's words into ours. base is the address of the document.
+func (r *reading) convert(base *url.URL) feed.Document {
+	in := r.feed
 	doc := feed.Document{
 		Type:        strings.TrimSpace(in.FeedType + " " + in.FeedVersion),
 		Title:       oneLine(in.Title),
-		Description: strings.TrimSpace(in.Description),
+		Description: sanitise.Text(in.Description),
 		SiteURL:     resolve(base, in.Link),
 		Language:    strings.TrimSpace(in.Language),
+		Warnings:    r.warnings,
+		Lost:        r.lost,
 	}
 	if in.Image != nil {
 		doc.IconURL = resolve(base, in.Image.URL)
@@ -34,12 +35,13 @@ func convert(in *gofeed.Feed, address string) feed.Document {
 		entryBase = site
 	}
 	empty := 0
-	for _, item := range in.Items {
+	for i, item := range in.Items {
 		if len(doc.Entries) == MaxEntries {
+			doc.Lost += len(in.Items) - i
 			doc.Warnings = append(doc.Warnings, fmt.Sprintf("only the first %d of %d items were kept", MaxEntries, len(in.Items)))
 			break
 		}
-		entry := convertItem(item, entryBase)
+		entry := convertItem(item, r.places[item], entryBase)
 		if entry.GUID == "" && entry.URL == "" && entry.Title == "" && entry.Content == "" && entry.Summary == "" && len(entry.Enclosures) == 0 {
 			empty++
 			continue
@@ -47,39 +49,38 @@ func convert(in *gofeed.Feed, address string) feed.Document {
 		doc.Entries = append(doc.Entries, entry)
 	}
 	if empty > 0 {
+		doc.Lost += empty
 		doc.Warnings = append(doc.Warnings, fmt.Sprintf("%d items are empty and were left out", empty))
 	}
+	doc.Items = len(in.Items) + r.lost
 	return doc
 }
 
-func convertItem(in *gofeed.Item, base *url.URL) feed.Entry {
+func convertItem(in *gofeed.Item, where place, base *url.URL) feed.Entry {
 	out := feed.Entry{
 		GUID:       strings.TrimSpace(in.GUID),
-		URL:        resolve(base, in.Link),
+		URL:        resolve(at(where.link, at(where.item, base)), in.Link),
 		Title:      oneLine(in.Title),
-		Summary:    strings.TrimSpace(in.Description),
-		Content:    strings.TrimSpace(in.Content),
+		Author:     authors(in.Authors),
 		Published:  dateOf(in.PublishedParsed, in.Published),
 		Updated:    dateOf(in.UpdatedParsed, in.Updated),
 		Categories: in.Categories,
 	}
+	if strings.Contains(where.titleType, "html") {
+		out.Title = sanitise.Text(in.Title)
+	}
 	if out.URL == "" && (strings.HasPrefix(out.GUID, "http://") || strings.HasPrefix(out.GUID, "https://")) {
-		out.URL = out.GUID
+		out.URL = resolve(base, out.GUID)
 	}
 	if out.Published.IsZero() {
 		out.Published = out.Updated
 	}
-	for _, author := range in.Authors {
-		if author != nil && out.Author == "" {
-			out.Author = oneLine(author.Name)
-			if out.Author == "" {
-				out.Author = oneLine(author.Email)
-			}
-		}
-	}
 	for _, enclosure := range in.Enclosures {
-		if enclosure != nil && strings.TrimSpace(enclosure.URL) != "" {
-			out.Enclosures = append(out.Enclosures, feed.Enclosure{URL: resolve(base, enclosure.URL), Type: enclosure.Type, Length: enclosure.Length})
+		if enclosure == nil {
+			continue
+		}
+		if address := resolve(at(where.item, base), enclosure.URL); address != "" {
+			out.Enclosures = append(out.Enclosures, feed.Enclosure{URL: address, Type: enclosure.Type, Length: enclosure.Length})
 		}
 	}
 	if len(in.Extensions) > 0 {
@@ -87,7 +88,32 @@ func convertItem(in *gofeed.Item, base *url.URL) feed.Entry {
 			out.Extensions = extensions
 		}
 	}
+	// Images of an entry are relative to the entry, where nothing else is said.
+	htmlBase := base
+	if u, err := url.Parse(out.URL); err == nil && (u.Scheme == "http" || u.Scheme == "https") {
+		htmlBase = u
+	}
+	out.Summary = sanitise.HTML(where.markup(strings.TrimSpace(in.Description), where.summaryType), at(where.summary, htmlBase))
+	out.Content = sanitise.HTML(where.markup(strings.TrimSpace(in.Content), where.contentType), at(where.content, htmlBase))
 	return out
+}
+
+// authors names all authors of an entry.
+func authors(people []*gofeed.Person) string {
+	var names []string
+	for _, person := range people {
+		if person == nil {
+			continue
+		}
+		name := oneLine(person.Name)
+		if name == "" {
+			name = oneLine(person.Email)
+		}
+		if name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 func dateOf(parsed *time.Time, text string) time.Time {
@@ -103,15 +129,7 @@ func dateOf(parsed *time.Time, text string) time.Time {
 // oneLine makes a title of what stands in a title element.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// resolve makes an address absolute; what cannot be read stays as it is.
+// resolve makes an address absolute. One of a scheme that nobody should follow becomes "".
 func resolve(base *url.URL, ref string) string {
-	ref = strings.TrimSpace(ref)
-	if ref == "" {
-		return ""
-	}
-	u, err := base.Parse(ref)
-	if err != nil {
-		return ref
-	}
-	return u.String()
+	return sanitise.Address(ref, base, sanitise.EntrySchemes()...)
 }

@@ -11,26 +11,32 @@ import (
 )
 
 // readJSON reads a JSON Feed, item by item when it does not read as a whole.
-func readJSON(text []byte) (*gofeed.Feed, []string, error) {
+func readJSON(text []byte) (*reading, error) {
 	var outer map[string]json.RawMessage
 	if err := json.Unmarshal(text, &outer); err != nil {
 		if text[0] == '[' {
-			return nil, nil, fault.New(fault.WrongContent, "the answer is a JSON list, not a feed")
+			return nil, fault.New(fault.WrongContent, "the answer is a JSON list, not a feed")
 		}
-		return nil, nil, fault.New(fault.Unreadable, "the answer looks like JSON, but does not read: %s", firstLine(err.Error()))
+		return nil, fault.New(fault.Unreadable, "the answer looks like JSON, but does not read: %s", firstLine(err.Error()))
 	}
 	var items []json.RawMessage
 	itemsErr := json.Unmarshal(outer["items"], &items)
 	if !strings.Contains(string(outer["version"]), "jsonfeed.org") && itemsErr != nil {
-		return nil, nil, fault.New(fault.WrongContent, "the answer is a JSON document, but not a JSON Feed")
+		return nil, fault.New(fault.WrongContent, "the answer is a JSON document, but not a JSON Feed")
 	}
 	whole, err := parse(text)
 	if err == nil && len(whole.Items) >= len(items) {
-		return whole, nil, nil
+		places := make([]place, len(items))
+		for i := range items {
+			places[i] = jsonPlace(items[i])
+		}
+		r := &reading{places: make(map[*gofeed.Item]place)}
+		r.takeWhole(whole, places)
+		return r, nil
 	}
-	var warnings []string
+	r := &reading{places: make(map[*gofeed.Item]place)}
 	if err != nil {
-		warnings = append(warnings, "the document is broken: "+firstLine(err.Error()))
+		r.warnings = append(r.warnings, "the document is broken: "+firstLine(err.Error()))
 	}
 	saved := &gofeed.Feed{FeedType: "json"}
 	head := make(map[string]json.RawMessage, len(outer))
@@ -52,11 +58,26 @@ func readJSON(text []byte) (*gofeed.Feed, []string, error) {
 			continue
 		}
 		saved.Items = append(saved.Items, small.Items[0])
+		r.places[small.Items[0]] = jsonPlace(item)
 	}
 	if len(items) > 0 && len(saved.Items) == 0 {
-		return nil, nil, fault.New(fault.Unreadable, "the feed is broken and none of its %d items can be read", len(items))
+		return nil, fault.New(fault.Unreadable, "the feed is broken and none of its %d items can be read", len(items))
 	}
-	return saved, append(warnings, shorten(lost, beyond)...), nil
+	r.feed, r.lost = saved, len(lost)+beyond
+	r.warnings = append(r.warnings, shorten(lost, beyond)...)
+	return r, nil
+}
+
+// jsonPlace says which of an item's words are text. A summary always is (JSON Feed 1.1, "Items").
+func jsonPlace(item json.RawMessage) place {
+	p := place{typed: true, summaryType: "text", contentType: "html"}
+	var content struct {
+		HTML string `json:"content_html"`
+	}
+	if err := json.Unmarshal(item, &content); err != nil || content.HTML == "" {
+		p.contentType = "text"
+	}
+	return p
 }
 
 func encode(v any) []byte {

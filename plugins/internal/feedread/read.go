@@ -2,14 +2,16 @@
 //
 // It owns the layer around gofeed: charset, characters and references that XML does not know, junk before the first tag,
 // documents that are no feed at all, and the promise that no input silently loses entries. When gofeed fails or gives fewer
-// items than the document has item tags, the document is read item by item and what is lost stands in the warnings.
-// It does not fetch, store, sanitise HTML or decide which entry is which. Read is a pure function: it starts nothing.
+// items than the document has item tags, the document is read item by item and what is lost is counted and stands in the warnings.
+// The HTML of a document leaves it sanitised, with addresses made absolute; titles and names are text.
+// It does not fetch, store or decide which entry is which. Read is a pure function: it starts nothing.
 package feedread
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/mmcdole/gofeed"
@@ -38,64 +40,93 @@ func Read(body []byte, source Source) (feed.Document, error) {
 	if len(text) == 0 {
 		return feed.Document{}, fault.New(fault.Unreadable, "the answer is empty")
 	}
-	var (
-		parsed   *gofeed.Feed
-		warnings []string
-		err      error
-	)
+	base, err := url.Parse(source.URL)
+	if err != nil || !base.IsAbs() {
+		base = &url.URL{}
+	}
+	var r *reading
 	if text[0] == '{' || text[0] == '[' {
-		parsed, warnings, err = readJSON(dropForbidden(text))
+		r, err = readJSON(dropForbidden(text))
 	} else {
-		parsed, warnings, err = readXML(text)
+		r, err = readXML(text, base)
 	}
 	if err != nil {
 		return feed.Document{}, err
 	}
-	doc := convert(parsed, source.URL)
-	doc.Warnings = append(append(decoded.Warnings, warnings...), doc.Warnings...)
+	doc := r.convert(base)
+	doc.Warnings = append(decoded.Warnings, doc.Warnings...)
 	return doc, nil
 }
 
+// reading is what came of a document.
+type reading struct {
+	feed *gofeed.Feed
+	// places says of items where they stood; an item that is missing in it stood at no particular place.
+	places   map[*gofeed.Item]place
+	warnings []string
+	// lost is how many items could not be read; the warnings say which.
+	lost int
+}
+
 // readXML finds the root, cleans what follows, and reads it whole or, failing that, item by item.
-func readXML(text []byte) (*gofeed.Feed, []string, error) {
+func readXML(text []byte, base *url.URL) (*reading, error) {
 	text = dropForbidden(text)
-	at, root, ok := findRoot(text)
+	begin, root, ok := findRoot(text)
 	if !ok {
-		return nil, nil, notAFeed(text)
+		return nil, notAFeed(text)
 	}
-	var warnings []string
-	if junk := bytes.TrimSpace(text[:at]); len(junk) > 0 && junk[0] != '<' {
-		warnings = append(warnings, fmt.Sprintf("skipped %d bytes before the first tag", len(junk)))
+	r := &reading{places: make(map[*gofeed.Item]place)}
+	if junk := bytes.TrimSpace(text[:begin]); len(junk) > 0 && junk[0] != '<' {
+		r.warnings = append(r.warnings, fmt.Sprintf("skipped %d bytes before the first tag", len(junk)))
 	}
-	text = escape(text[at:])
+	text = escape(text[begin:])
 	root.open = text[:tagEnd(text)]
 	items := findItems(text, root)
+	text, places := findPlaces(text, root, items, base)
+	root.open = text[:len(root.open)]
 	whole, err := parse(text)
 	unbalanced := unbalancedItems(text, items)
 	switch {
 	case err != nil:
-		warnings = append(warnings, "the document is broken: "+firstLine(err.Error()))
+		r.warnings = append(r.warnings, "the document is broken: "+firstLine(err.Error()))
 	case len(whole.Items) < len(items):
-		warnings = append(warnings, fmt.Sprintf("the document has %d items, but only %d can be read as it stands", len(items), len(whole.Items)))
+		r.warnings = append(r.warnings, fmt.Sprintf("the document has %d items, but only %d can be read as it stands", len(items), len(whole.Items)))
 	case unbalanced == 0:
-		return whole, warnings, nil
+		r.takeWhole(whole, places)
+		return r, nil
 	}
 	if unbalanced > 0 {
 		// An item with a wrong end tag is still counted, but what follows the tag would be missing from it.
-		warnings = append(warnings, fmt.Sprintf("%d items have start and end tags that do not match; they were repaired", unbalanced))
+		r.warnings = append(r.warnings, fmt.Sprintf("%d items have start and end tags that do not match; they were repaired", unbalanced))
 	}
-	saved, lost := salvage(text, root, items)
-	warnings = append(warnings, lost...)
-	if whole != nil && len(whole.Items) > len(saved.Items) {
-		return whole, warnings, nil
+	said := r.warnings
+	r.salvage(text, root, items, places)
+	if whole != nil && len(whole.Items) > len(r.feed.Items) {
+		r.warnings = said
+		if r.lost = max(len(items)-len(whole.Items), 0); r.lost > 0 {
+			r.warnings = append(r.warnings, fmt.Sprintf("%d items are lost", r.lost))
+		}
+		r.takeWhole(whole, places)
+		return r, nil
 	}
-	if len(saved.Items) == 0 && err != nil && len(items) > 0 {
-		return nil, nil, fault.New(fault.Unreadable, "the feed is broken and none of its %d items can be read: %s", len(items), firstLine(err.Error()))
+	if len(r.feed.Items) == 0 && err != nil && len(items) > 0 {
+		return nil, fault.New(fault.Unreadable, "the feed is broken and none of its %d items can be read: %s", len(items), firstLine(err.Error()))
 	}
-	if len(saved.Items) == 0 && err != nil && saved.Title == "" {
-		return nil, nil, fault.New(fault.Unreadable, "the feed is broken and holds no items: %s", firstLine(err.Error()))
+	if len(r.feed.Items) == 0 && err != nil && r.feed.Title == "" {
+		return nil, fault.New(fault.Unreadable, "the feed is broken and holds no items: %s", firstLine(err.Error()))
 	}
-	return saved, warnings, nil
+	return r, nil
+}
+
+// takeWhole takes a document that was read in one piece. Where its items stood is known when there are as many as were found.
+func (r *reading) takeWhole(whole *gofeed.Feed, places []place) {
+	r.feed = whole
+	if len(whole.Items) != len(places) {
+		return
+	}
+	for i, item := range whole.Items {
+		r.places[item] = places[i]
+	}
 }
 
 // parse calls gofeed and survives it.

@@ -3,6 +3,8 @@ package feedread_test
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +40,34 @@ func read(t testing.TB, body string) feed.Document {
 	if err != nil {
 		t.Fatalf("reading %.80q: %v", body, err)
 	}
+	account(t, doc)
 	return doc
+}
+
+var lossWords = regexp.MustCompile(`(\d+) (?:more )?items (?:are lost|are empty|behind the first)|item \d+ is lost|only the first (\d+) of (\d+) items`)
+
+// account holds a document to the promise that no item is lost silently: all are counted, and the warnings own up to each that is
+// not there.
+func account(t testing.TB, doc feed.Document) {
+	t.Helper()
+	if doc.Items != len(doc.Entries)+doc.Lost {
+		t.Errorf("%d items, but %d entries and %d lost (%q)", doc.Items, len(doc.Entries), doc.Lost, doc.Warnings)
+	}
+	owned := 0
+	for _, m := range lossWords.FindAllStringSubmatch(strings.Join(doc.Warnings, "\n"), -1) {
+		number := func(text string) int { n, _ := strconv.Atoi(text); return n }
+		switch {
+		case m[3] != "":
+			owned += number(m[3]) - number(m[2])
+		case m[1] != "":
+			owned += number(m[1])
+		default:
+			owned++
+		}
+	}
+	if owned != doc.Lost {
+		t.Errorf("%d items are lost, but the warnings own up to %d: %q", doc.Lost, owned, doc.Warnings)
+	}
 }
 
 // Each format gives the same words, with addresses made absolute.
@@ -105,6 +134,12 @@ func TestNothingIsLostSilently(t *testing.T) {
 		"wrong end tag":        {rssHead + items(1, 4) + "<item><title>bad</titel><link>/b</link><guid>b</guid></item>" + items(5, 30) + rssTail, 31, "broken|only"},
 		"wrong end tag at end": {rssHead + items(1, 4) + "<item><title>bad</titel><guid>b</guid></item>" + rssTail, 5, "repaired"},
 		"stray end tag":        {rssHead + items(1, 4) + "<item><title>bad</title></p></div><guid>b</guid></item>" + items(5, 30) + rssTail, 31, "broken|only"},
+		"one broken of thirty": {rssHead + items(1, 14) + "<item><guid>d</guid>" + strings.Repeat("<x:a>", 100_000) + "</item>" + items(15, 29) + rssTail, 29, "item 15 is lost"},
+		"unclosed comment":     {rssHead + items(1, 2) + "<item><guid>b</guid><title>a <!-- b</title></item>" + items(3, 5) + rssTail, 6, ""},
+		"root closed early":    {rssHead + items(1, 2) + rssTail + items(3, 5) + rssTail, 5, "only"},
+		"too many":             {rssHead + items(1, feedread.MaxEntries+3) + rssTail, feedread.MaxEntries, "only the first"},
+		"too many and broken":  {rssHead + items(1, feedread.MaxEntries+3), feedread.MaxEntries, "3 items behind the first"},
+		"thirty broken":        {rssHead + items(1, 5) + strings.Repeat("<item><guid>d</guid>"+strings.Repeat("<x:a>", 3000)+"</item>", 30) + rssTail, 5, "10 more items are lost"},
 		"unclosed p":           {atom + `<entry><id>1</id><content type="xhtml"><div><p>x</div></content></entry><entry><id>2</id></entry></feed>`, 2, "repaired"},
 		"truncated":            {rssHead + items(1, 30) + "<item><title>half", 30, "item 31 is lost"},
 		"truncated in a tag":   {rssHead + items(1, 30) + "<item><title>half</title><li", 30, "item 31 is lost"},
@@ -243,10 +278,45 @@ func FuzzRead(f *testing.F) {
 		if err != nil && !errors.As(err, &known) {
 			t.Fatalf("not a fault: %v", err)
 		}
+		account(t, doc)
 		for _, e := range doc.Entries {
 			if !utf8.ValidString(e.Title + e.Content + e.GUID) {
 				t.Fatalf("not utf-8: %+q", e)
 			}
+		}
+	})
+}
+
+// Whatever one item of thirty holds, the other twenty-nine are there, or the report owns up to them.
+func FuzzLoss(f *testing.F) {
+	for _, junk := range []string{
+		"x", "</item>", "<item>", "<!--", "-->", "<![CDATA[", "]]>", "</channel></rss>", "<a b='", "<a b=\"", "<?x", "<!DOCTYPE x [", "&#x1a;", "\x00", "\xff\xfe", "</title></titel>",
+		"<title>", "<rss>", "</rss>", "<html>", "<channel>", "<x:item>", "<!--<item>", "<![CDATA[</item>", "<item/>", "<link", "<guid>g7</guid>",
+	} {
+		f.Add(junk, uint8(14))
+		f.Add(junk, uint8(29))
+	}
+	f.Fuzz(func(t *testing.T, junk string, where uint8) {
+		k := 1 + int(where)%30
+		body := rssHead + items(1, k-1) + "<item><title>t" + junk + "</title><guid>broken</guid></item>" + items(k+1, 30) + rssTail
+		doc, err := feedread.Read([]byte(body), feedread.Source{URL: "https://example.org/feed"})
+		if err != nil {
+			return // refused as a whole, with an error: not silent
+		}
+		account(t, doc)
+		there := make(map[string]bool)
+		for _, e := range doc.Entries {
+			there[e.GUID] = true
+		}
+		missing := 0
+		for i := 1; i <= 30; i++ {
+			if i != k && !there[fmt.Sprintf("g%d", i)] {
+				missing++
+			}
+		}
+		commented := strings.Contains(junk, "<!--") || strings.Contains(junk, "CDATA[") || strings.Contains(junk, "<!")
+		if missing > doc.Lost && !commented {
+			t.Errorf("%q in item %d: %d of the others are missing, %d are reported lost: %q", junk, k, missing, doc.Lost, doc.Warnings)
 		}
 	})
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/mmcdole/gofeed"
 )
 
-// salvage reads a broken document item by item, each in a small document of its own, after balancing its tags. It returns
-// what could be read and a warning for each item that could not.
-func salvage(text []byte, root rootTag, items []span) (*gofeed.Feed, []string) {
+// salvage reads a broken document item by item, each in a small document of its own, after balancing its tags, with a warning for
+// each item that could not be read.
+func (r *reading) salvage(text []byte, root rootTag, items []span, places []place) {
 	headEnd := len(text)
 	if len(items) > 0 {
 		headEnd = items[0].from
@@ -36,9 +36,11 @@ func salvage(text []byte, root rootTag, items []span) (*gofeed.Feed, []string) {
 			lost = append(lost, fmt.Sprintf("item %d is lost: it cannot be read", i+1))
 		default:
 			out.Items = append(out.Items, small.Items[0])
+			r.places[small.Items[0]] = places[i]
 		}
 	}
-	return out, shorten(lost, beyond)
+	r.feed, r.lost = out, len(lost)+beyond
+	r.warnings = append(r.warnings, shorten(lost, beyond)...)
 }
 
 // unbalancedItems counts the closed items in which start and end tags do not match.

@@ -28,6 +28,12 @@ type Store interface {
 	Entries(ctx context.Context, feedID int64, limit int) ([]feed.Stored, error)
 	// Log returns the latest rows of a feed's status log, newest first, at most limit.
 	Log(ctx context.Context, feedID int64, limit int) ([]feed.LogRow, error)
+	// Icon returns the icon of a feed. feed.ErrNotFound when none was ever looked for.
+	Icon(ctx context.Context, feedID int64) (feed.Icon, error)
+	// SaveIcon keeps an icon in the place of the one before.
+	SaveIcon(ctx context.Context, feedID int64, icon feed.Icon) error
+	// CountOnly marks a feed as one of many authors, of whose entries only those by fullName count; "" takes the mark away.
+	CountOnly(ctx context.Context, feedID int64, fullName string) error
 	// Close gives everything back.
 	Close() error
 }

@@ -22,5 +22,7 @@
 //	Text           title and content                    neither guid nor URL
 //	TitleDate      title and date                       most of the document would be new
 //
+// "Two guids" are different ones, of which neither is shared by several entries of the document or of the store.
+//
 // No key is made of now, and none of a date alone.
 package identity

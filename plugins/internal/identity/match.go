@@ -54,18 +54,21 @@ type matcher struct {
 	inStore map[Key][]int // which known entries have it
 	found   []int         // for each entry the known one that it is, or -1
 	level   []Level
-	used    []bool // for each known entry whether it has been found
+	used    []bool         // for each known entry whether it has been found
+	shared  map[string]int // how many known entries have the guid
 }
 
 // Match decides for every entry of a document. known must hold every entry of the feed that shares any key with any entry.
 func Match(entries []feed.Entry, known []Known) Plan {
 	m := &matcher{
 		known: known, inDoc: make(map[Key]int), inStore: make(map[Key][]int), used: make([]bool, len(known)),
+		shared: make(map[string]int),
 	}
 	var plan Plan
 	origin := m.distinct(entries)
 	plan.Repeated = len(entries) - len(origin)
 	for i := range known {
+		m.shared[known[i].GUID]++
 		seen := make(map[Key]bool, len(known[i].Keys))
 		for _, key := range known[i].Keys {
 			if !seen[key] {
@@ -134,16 +137,17 @@ func (m *matcher) try(level Level) {
 			continue
 		}
 		candidate := m.inStore[key][0]
-		if !m.used[candidate] && witness(level, &m.entries[i], &m.known[candidate]) {
+		if !m.used[candidate] && m.witness(level, i, &m.known[candidate]) {
 			m.found[i], m.level[i], m.used[candidate] = candidate, level, true
 		}
 	}
 }
 
-// witness asks what a level needs besides its key.
-func witness(level Level, e *feed.Entry, k *Known) bool {
+// witness asks what a level needs besides its key. A guid that several entries share tells nothing about any of them.
+func (m *matcher) witness(level Level, i int, k *Known) bool {
+	e := &m.entries[i]
 	guid := strings.TrimSpace(e.GUID)
-	twoGuids := guid != "" && k.GUID != "" && guid != k.GUID
+	twoGuids := guid != "" && k.GUID != "" && guid != k.GUID && m.inDoc[m.keys[i][Guid]] == 1 && m.shared[k.GUID] == 1
 	sameTitle := e.Title != "" && e.Title == k.Title
 	sameDate := !e.Published.IsZero() && e.Published.Unix() == k.Date.Unix()
 	noDates := e.Published.IsZero() && k.Date.IsZero()

@@ -15,6 +15,11 @@ func linkSchemes() []string {
 	return []string{"http", "https", "mailto", "tel", "ftp", "gemini", "magnet", "xmpp"}
 }
 
+// EntrySchemes lists what an entry, its site and the files that belong to it may have for an address.
+func EntrySchemes() []string {
+	return []string{"http", "https", "ftp", "gemini", "gopher", "magnet", "mailto", "xmpp", "news", "nntp", "irc", "ircs"}
+}
+
 func (w *walker) linkAddress(text string) string { return Address(text, w.base, linkSchemes()...) }
 func (w *walker) webAddress(text string) string  { return Address(text, w.base, "http", "https") }
 

@@ -22,7 +22,10 @@ type Result struct {
 	NewEntries     int         `json:"new_entries"`
 	UpdatedEntries int         `json:"updated_entries"`
 	// Entries is how many entries of the feed are stored.
-	Entries  int      `json:"entries"`
+	Entries int `json:"entries"`
+	// Items is how many items the document had; Lost of them could not be read, as the warnings say.
+	Items    int      `json:"items"`
+	Lost     int      `json:"lost"`
 	Warnings []string `json:"warnings"`
 	// NextFetch is when the feed is due again; null for one that is gone.
 	NextFetch *time.Time `json:"next_fetch"`
@@ -35,7 +38,7 @@ type Result struct {
 func resultOf(saved *feed.Saved, response *fetch.Response) *Result {
 	out := &Result{
 		FeedID: saved.Feed.ID, Status: saved.Status, NewEntries: saved.NewEntries, UpdatedEntries: saved.UpdatedEntries,
-		Entries: saved.Entries, Warnings: saved.Warnings, Title: saved.Feed.Title, URL: saved.Feed.URL, FinalURL: response.URL,
+		Entries: saved.Entries, Items: saved.Items, Lost: saved.Lost, Warnings: saved.Warnings, Title: saved.Feed.Title, URL: saved.Feed.URL, FinalURL: response.URL,
 	}
 	if out.Warnings == nil {
 		out.Warnings = []string{} // a list in JSON, never null

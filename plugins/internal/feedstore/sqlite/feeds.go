@@ -17,7 +17,8 @@ type querier interface {
 }
 
 const feedColumns = `id, url, state, type, title, description, site_url, icon_url, language, etag, last_modified, body_hash,
-	created_at, checked_at, read_at, full_at, next_fetch, failures, penalty_until, error_kind, error_text, moved_to, moved_since`
+	created_at, checked_at, read_at, full_at, next_fetch, failures, penalty_until, error_kind, error_text, moved_to, moved_since,
+	multi_author, full_name`
 
 // Find returns a feed; see feedstore.Store.
 func (s *Store) Find(ctx context.Context, ref feed.Ref) (feed.Feed, error) {
@@ -41,7 +42,8 @@ func find(ctx context.Context, q querier, ref feed.Ref) (feed.Feed, error) {
 		at   [7]int64
 	)
 	err := row.Scan(&f.ID, &f.URL, &f.State, &f.Type, &f.Title, &f.Description, &f.SiteURL, &f.IconURL, &f.Language, &f.ETag, &f.LastModified, &hash,
-		&at[0], &at[1], &at[2], &at[3], &at[4], &f.Failures, &at[5], &f.ErrorKind, &f.ErrorText, &f.MovedTo, &at[6])
+		&at[0], &at[1], &at[2], &at[3], &at[4], &f.Failures, &at[5], &f.ErrorKind, &f.ErrorText, &f.MovedTo, &at[6],
+		&f.MultiAuthor, &f.FullName)
 	if errors.Is(err, sql.ErrNoRows) {
 		return f, feed.ErrNotFound
 	}

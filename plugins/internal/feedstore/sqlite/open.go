@@ -27,7 +27,7 @@ import (
 
 const (
 	busyTimeout    = 20 * time.Second
-	migrateTimeout = 60 * time.Second
+	migrateTimeout = 10 * time.Minute // scrub takes about a minute for a million entries
 	connections    = 4
 )
 
@@ -97,7 +97,8 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) (err error) {
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, s.db, files, goose.WithDisableGlobalRegistry(true))
+	provider, err := goose.NewProvider(goose.DialectSQLite3, s.db, files, goose.WithDisableGlobalRegistry(true),
+		goose.WithGoMigrations(goose.NewGoMigration(scrubVersion, &goose.GoFunc{RunTx: scrub}, nil)))
 	if err != nil {
 		return fmt.Errorf("reading the migrations: %w", err)
 	}

@@ -61,6 +61,7 @@ func save(ctx context.Context, tx *sql.Tx, pull *feed.Pull, policy feed.Policy) 
 			return out, fmt.Errorf("the entries of feed %d: %w", f.ID, err)
 		}
 		out.NewEntries, out.UpdatedEntries = w.fresh, w.edited
+		out.Items, out.Lost, out.Repeated = pull.Document.Items, pull.Document.Lost, w.repeated
 		out.Warnings = append(out.Warnings, w.warnings()...)
 	}
 	if !stale {

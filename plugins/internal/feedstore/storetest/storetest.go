@@ -27,7 +27,8 @@ func Run(t *testing.T, open Open) {
 	for name, test := range map[string]func(*testing.T, Open){
 		"Find": testFind, "SaveAndRead": testSaveAndRead, "Edit": testEdit, "Dates": testDates, "Failure": testFailure, "Gone": testGone,
 		"Move": testMove, "MoveTaken": testMoveTaken, "Stale": testStale, "LogIsTrimmed": testLogIsTrimmed, "Reopen": testReopen,
-		"Concurrent": testConcurrent, "Identity": testIdentity,
+		"Concurrent": testConcurrent, "Identity": testIdentity, "FiftyPulls": testFiftyPulls, "Icons": testIcons,
+		"CountOnly": testCountOnly, "Loss": testLoss,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,7 +54,7 @@ func Pull(minutes int, entries []feed.Entry) *feed.Pull {
 	return &feed.Pull{
 		Feed: feed.Ref{URL: address}, At: begin().Add(time.Duration(minutes) * time.Minute), Took: 1500 * time.Millisecond, Answer: feed.Read, HTTPStatus: 200,
 		Unconditional: true, ETag: `"e"`, LastModified: "lm", BodyHash: feed.BodyHash([]byte(fmt.Sprint(minutes))),
-		Document: &feed.Document{Type: "rss 2.0", Title: "T", SiteURL: "http://example.com/", Entries: entries},
+		Document: &feed.Document{Type: "rss 2.0", Title: "T", SiteURL: "http://example.com/", Entries: entries, Items: len(entries)},
 	}
 }
 
