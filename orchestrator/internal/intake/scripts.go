@@ -25,7 +25,7 @@ type scripts struct {
 }
 
 func newScripts(rdb redis.UniversalClient) scripts {
-	return scripts{dequeue: newScript(dequeueSource), settle: newScript(broker.Source(rdb, settleSource)), renew: newScript(renewSource)}
+	return scripts{dequeue: newScript(rdb, dequeueSource), settle: newScript(rdb, settleSource), renew: newScript(rdb, renewSource)}
 }
 
 // Numbers that must be asynq's own (v0.26.0, internal/rdb/rdb.go).
@@ -42,8 +42,8 @@ type script struct {
 	source, hash string
 }
 
-func newScript(source string) script {
-	return script{source: source, hash: redis.NewScript(source).Hash()}
+func newScript(rdb redis.UniversalClient, source string) script {
+	return script{source: broker.Source(rdb, source), hash: broker.Script(rdb, source).Hash()}
 }
 
 // run runs the script.

@@ -64,7 +64,7 @@ type Ledger struct {
 // New returns a ledger.
 func New(d Deps) *Ledger {
 	return &Ledger{
-		Deps: d, timeout: callTimeout, look: redis.NewScript(lookSource), ends: redis.NewScript(endsSource),
+		Deps: d, timeout: callTimeout, look: broker.Script(d.Redis, lookSource), ends: broker.Script(d.Redis, endsSource),
 		retry: broker.Script(d.Redis, retrySource), drop: broker.Script(d.Redis, dropSource),
 	}
 }

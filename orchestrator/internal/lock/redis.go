@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/drover-jobs/drover/protocol/broker"
 )
 
 //go:embed acquire.lua
@@ -43,7 +45,7 @@ type Redis struct {
 func NewRedis(client redis.UniversalClient) *Redis {
 	return &Redis{
 		client:  client,
-		acquire: redis.NewScript(acquireSource), renew: redis.NewScript(renewSource), release: redis.NewScript(releaseSource),
+		acquire: broker.Script(client, acquireSource), renew: broker.Script(client, renewSource), release: broker.Script(client, releaseSource),
 		fuses: map[string]*fuse{},
 	}
 }

@@ -76,7 +76,7 @@ type sighting struct {
 // New returns a rescue that has looked at nothing yet.
 func New(d Deps) *Rescue {
 	return &Rescue{
-		Deps: d, watch: redis.NewScript(watchSource), rescue: broker.Script(d.Redis, rescueSource),
+		Deps: d, watch: broker.Script(d.Redis, watchSource), rescue: broker.Script(d.Redis, rescueSource),
 		seen: map[string]map[string]sighting{}, after: abandonedAfter, every: lookEvery,
 	}
 }

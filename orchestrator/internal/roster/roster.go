@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/drover-jobs/drover/protocol/broker"
 )
 
 const (
@@ -83,7 +85,7 @@ type Roster struct {
 
 // New returns a roster that has written nothing.
 func New(d Deps) *Roster {
-	return &Roster{Deps: d, instance: rand.Text(), script: redis.NewScript(beatSource), every: beat}
+	return &Roster{Deps: d, instance: rand.Text(), script: broker.Script(d.Redis, beatSource), every: beat}
 }
 
 // Run writes that this manager is there until ctx ends, and then that it has gone.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
 )
@@ -34,7 +35,7 @@ func (s *Schedules) Resume(ctx context.Context, spec Spec) (bool, error) {
 func (s *Schedules) setPaused(ctx context.Context, spec Spec, who string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	changed, err := pauseScript.Run(ctx, s.Redis, []string{task.KeysOf(spec.Queue).Schedule(spec.Name)}, who).Bool()
+	changed, err := broker.Script(s.Redis, pauseSource).Run(ctx, s.Redis, []string{task.KeysOf(spec.Queue).Schedule(spec.Name)}, who).Bool()
 	if err != nil {
 		return false, fmt.Errorf("whether schedule %s is paused is kept in Redis, for all managers, and Redis is %w: %w", spec.Name, client.ErrUnavailable, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/drover-jobs/drover/protocol/broker"
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/task"
 )
@@ -22,9 +23,6 @@ var (
 	lookSource string
 	//go:embed pause.lua
 	pauseSource string
-
-	//nolint:gochecknoglobals // compiled once; never written
-	lookScript, pauseScript = redis.NewScript(lookSource), redis.NewScript(pauseSource)
 )
 
 // State is what is known of a schedule, for all managers. Times are zero where there is nothing.
@@ -52,7 +50,7 @@ type State struct {
 // read reads the state; a manager that begins with the schedule says so, and the words that the due times are made from.
 func read(ctx context.Context, rdb redis.UniversalClient, spec Spec, manager, words string) (State, error) {
 	keys := []string{task.KeysOf(spec.Queue).Schedule(spec.Name)}
-	values, err := lookScript.Run(ctx, rdb, keys, int(forgetAfter/time.Second), manager, words).StringSlice()
+	values, err := broker.Script(rdb, lookSource).Run(ctx, rdb, keys, int(forgetAfter/time.Second), manager, words).StringSlice()
 	if err != nil {
 		return State{}, fmt.Errorf("read the state of schedule %s: Redis is %w: %w", spec.Name, client.ErrUnavailable, err)
 	}
