@@ -118,9 +118,11 @@ lint: $(TOOLS)/.built ## run golangci-lint with .golangci.yaml
 generate: $(TOOLS)/.built ## generate the Go code of the protocol and the OpenAPI document anew
 	@cd protocol; for template in $(TEMPLATES); do $(BUF) generate --template "$$template"; done
 
+# BENCH holds flags, such as "-parts latency,submit" or "-rounds 9".
+BENCH ?=
 .PHONY: bench
-bench: test-programs ## compare the throughput of no-op tasks with plain asynq
-	@go run ./orchestrator/cmd/drover-bench
+bench: test-programs ## compare throughput, latency, submits and depth with asynq, and with others that are installed (BENCH="-parts latency")
+	@go run ./orchestrator/cmd/drover-bench $(BENCH)
 
 # CHAOS holds further flags, such as "--seed 7 --keep".
 CHAOS ?=

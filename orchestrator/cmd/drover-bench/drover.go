@@ -29,22 +29,51 @@ func drainManager(ctx context.Context, b *bench, tasks int, retention string) (t
 	if err := b.fill(ctx, tasks); err != nil {
 		return 0, err
 	}
-	keys := task.KeysOf(kind)
-	if err := b.admin.Set(ctx, keys.Paused(), 1, 0).Err(); err != nil {
+	if err := b.admin.Set(ctx, task.KeysOf(kind).Paused(), 1, 0).Err(); err != nil {
 		return 0, err
 	}
+	queues := fmt.Sprintf("noop: {plugin: noop, min_workers: %d, max_workers: %d, slots: %d, buffer: 128, retention: %s}", workers, workers, slots, retention)
+	err = b.withManager(ctx, queues, func(ctx context.Context) error {
+		began := time.Now()
+		if err := b.resume(ctx, tasks); err != nil {
+			return err
+		}
+		took = time.Since(began)
+		return nil
+	})
+	return took, err
+}
+
+// resume lets a manager work at the paused queue until asynq's own count says that so many tasks were processed in all.
+func (b *bench) resume(ctx context.Context, processed int) error {
+	keys := task.KeysOf(kind)
+	if err := b.admin.Del(ctx, keys.Paused()).Err(); err != nil {
+		return err
+	}
+	if err := b.admin.Publish(ctx, keys.WakeChannel(), "").Err(); err != nil {
+		return err
+	}
+	return b.processed(ctx, keys, processed)
+}
+
+// apiSocket is where the manager of withManager serves its API.
+func (b *bench) apiSocket() string { return filepath.Join(b.dir, "state", "drover.sock") }
+
+// withManager runs a manager in this process with these queues, in YAML, and calls do when its workers are ready.
+func (b *bench) withManager(ctx context.Context, queues string, do func(context.Context) error) (err error) {
 	self, err := os.Executable()
 	if err != nil {
-		return 0, err
+		return err
 	}
 	config, err := orchestrator.Parse("bench.yaml", fmt.Appendf(nil, `
 manager: {name: bench, state_dir: %q}
 redis: {address: %q}
+api: {rate: off}
 plugins: {noop: {command: [%q, worker]}}
-queues: {noop: {plugin: noop, min_workers: %d, max_workers: %d, slots: %d, buffer: 128, retention: %s}}
-`, filepath.Join(b.dir, "state"), "unix://"+b.socket(), self, workers, workers, slots, retention))
+queues: {%s}
+`, filepath.Join(b.dir, "state"), "unix://"+b.socket(), self, queues))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	o := orchestrator.New(config, "bench", slog.New(slog.DiscardHandler))
 	running, stop := context.WithCancel(ctx)
@@ -61,22 +90,12 @@ queues: {noop: {plugin: noop, min_workers: %d, max_workers: %d, slots: %d, buffe
 	case <-o.Up():
 	case err := <-ended:
 		ended <- nil
-		return 0, err
+		return err
 	}
 	if err := b.workersUp(ctx); err != nil {
-		return 0, err
+		return err
 	}
-	began := time.Now()
-	if err := b.admin.Del(ctx, keys.Paused()).Err(); err != nil {
-		return 0, err
-	}
-	if err := b.admin.Publish(ctx, keys.WakeChannel(), "").Err(); err != nil {
-		return 0, err
-	}
-	if err := b.processed(ctx, keys, tasks); err != nil {
-		return 0, err
-	}
-	return time.Since(began), nil
+	return do(ctx)
 }
 
 // look is how often the benchmark looks whether it is done.

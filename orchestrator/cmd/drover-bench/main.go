@@ -1,8 +1,8 @@
-// Drover-bench measures how fast tasks are drained, as ratios to in-process asynq, side by side in one run.
+// Drover-bench measures how fast Drover is, as ratios to asynq, side by side in one run.
 //
-//	drover-bench [-tasks N] [-rounds N]
+//	drover-bench [-tasks N] [-rounds N] [-only NAME] [-parts drain,latency,submit,depth,others] [-queued N]
 //
-// It starts a redis-server of its own in a temporary directory, enqueues no-op tasks with a payload of 100 bytes, and
+// It starts a redis-server of its own in a temporary directory. Drain: it enqueues no-op tasks with a payload of 100 bytes, and
 // drains them in turn through
 //
 //	plain   one asynq.Server of concurrency 16 in this process, by TCP: how its users run it
@@ -10,8 +10,12 @@
 //	drover  a manager with four worker processes of 16 slots, by Unix socket, with terminal records and events
 //	bare    the same without records
 //
-// The medians of the rounds and their ratios are printed. The machine's own speed cancels out; a noisy one shows as a
-// wide range.
+// Latency: one task at a time through an idle system, and what ten idle queues cost. Submit: tasks submitted a second. Depth:
+// what a task costs with a million behind it. Others: what people use for workers in processes of other languages, where it is
+// installed.
+//
+// The medians of the rounds and their ratios are printed, with what is wanted. The machine's own speed cancels out; a noisy one
+// shows as a wide range.
 package main
 
 import (
@@ -22,6 +26,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/drover-jobs/drover/plugins/sdk"
@@ -33,11 +38,13 @@ func main() {
 		return
 	}
 	tasks := flag.Int("tasks", 20000, "tasks in each round")
-	rounds := flag.Int("rounds", 5, "rounds")
+	rounds := flag.Int("rounds", 3, "rounds of draining")
 	only := flag.String("only", "", "measure only this set-up")
+	parts := flag.String("parts", "drain,latency,submit,depth,others", "what to measure")
+	queued := flag.Int("queued", deep, "tasks in the deep queue")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Stdout, *tasks, *rounds, *only)
+	err := run(ctx, os.Stdout, *tasks, *rounds, *only, strings.Split(*parts, ","), *queued)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "drover-bench:", err)
@@ -65,12 +72,34 @@ type setup struct {
 	rates []float64 // tasks per second, one a round
 }
 
-func run(ctx context.Context, out io.Writer, tasks, rounds int, only string) error {
+func run(ctx context.Context, out io.Writer, tasks, rounds int, only string, parts []string, queued int) error {
 	b, err := newBench()
 	if err != nil {
 		return err
 	}
 	defer b.close()
+	all := map[string]func() error{
+		"drain":   func() error { return measureDrain(ctx, out, b, tasks, rounds, only) },
+		"latency": func() error { return measureLatency(ctx, out, b) },
+		"submit":  func() error { return measureSubmit(ctx, out, b) },
+		"depth":   func() error { return measureDepth(ctx, out, b, queued) },
+		"others":  func() error { return measureOthers(ctx, out, b) },
+	}
+	for _, part := range parts {
+		measure := all[part]
+		if measure == nil {
+			return fmt.Errorf("no part %q: there are drain, latency, submit, depth and others", part)
+		}
+		began, load := time.Now(), loadOfMachine()
+		if err := measure(); err != nil {
+			return fmt.Errorf("%s: %w", part, err)
+		}
+		_, _ = fmt.Fprintf(out, "(%s; the load of the machine was %s at its beginning and %s at its end, the benchmark's own included)\n", time.Since(began).Round(time.Second), load, loadOfMachine())
+	}
+	return nil
+}
+
+func measureDrain(ctx context.Context, out io.Writer, b *bench, tasks, rounds int, only string) error {
 	setups := []*setup{
 		{name: "plain", drain: drainPlain}, {name: "tuned", drain: drainTuned},
 		{name: "drover", drain: drainDrover}, {name: "bare", drain: drainBare},

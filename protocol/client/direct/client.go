@@ -32,6 +32,7 @@ type Client struct {
 	scripts  scripts
 	queues   entries
 	events   *hub
+	looks    chan struct{} // holds one for each look of a subscription that is under way: see maxLooks
 
 	closing chan struct{} // closed by Close
 	mu      sync.Mutex
@@ -48,6 +49,7 @@ func New(rdb redis.UniversalClient, log *slog.Logger, options ...Option) *Client
 		rdb: rdb, log: log, closing: make(chan struct{}), scripts: scriptsFor(rdb),
 		queues: entries{known: map[string]*queueInfo{}},
 		events: newHub(rdb, log),
+		looks:  make(chan struct{}, maxLooks),
 	}
 	for _, o := range options {
 		o(c)

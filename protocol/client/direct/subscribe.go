@@ -14,7 +14,15 @@ import (
 )
 
 const (
-	chunk = 200 // tasks looked at in one round trip
+	// Tasks looked at in one round trip. It is as many as have chunkBytes together, as the ones before had, so that a subscription
+	// holds few large results at once.
+	chunkFirst = 16
+	chunkMost  = 200
+	chunkBytes = 256 << 10
+
+	// maxLooks bounds the looks of all subscriptions of a client at one time: thousands that begin together, or look again after a
+	// lost connection, would else take every connection to Redis from submits, and from the manager that shares them.
+	maxLooks = 4
 
 	// All tasks of a subscription are looked at again from time to time, should an event be lost all the same; the more
 	// there are, the rarer.
@@ -37,7 +45,7 @@ func (c *Client) Subscribe(ctx context.Context, ids []task.ID, options ...client
 	ids = slices.Clone(ids)
 	following := client.ApplyFollow(options)
 	return func(yield func(client.Update, error) bool) {
-		s := &subscription{c: c, yield: yield, box: newFollower(following.Events), waiting: map[task.ID]*watch{}, queues: map[string]struct{}{}}
+		s := &subscription{c: c, yield: yield, box: newFollower(following.Events), waiting: map[task.ID]*watch{}, queues: map[string]struct{}{}, chunk: chunkFirst}
 		if err := s.run(ctx, ids); err != nil && !errors.Is(err, errEnough) {
 			yield(client.Update{}, fmt.Errorf("wait for %d tasks: %w", len(s.waiting), err))
 		}
@@ -53,6 +61,7 @@ type subscription struct {
 	queues  map[string]struct{}
 	due     []task.ID // to be looked at next, each once
 	seen    bool      // Redis has answered once
+	chunk   int       // tasks in the next round trip
 }
 
 // watch is what a subscription knows of a task that it waits for.
@@ -157,8 +166,8 @@ func (s *subscription) step(ctx context.Context) error {
 	}
 	again := s.due[:0:0]
 	for len(s.due) > 0 {
-		part := s.due[:min(chunk, len(s.due))]
-		sights, err := s.c.peekAll(ctx, part)
+		part := s.due[:min(s.chunk, len(s.due))]
+		sights, err := s.look(ctx, part)
 		if err != nil {
 			s.due = append(again, s.due...)
 			return err
@@ -182,6 +191,30 @@ func (s *subscription) step(ctx context.Context) error {
 	}
 	s.due = again
 	return nil
+}
+
+// look looks at some tasks when it is its turn.
+func (s *subscription) look(ctx context.Context, ids []task.ID) ([]sight, error) {
+	select {
+	case s.c.looks <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-s.c.closing:
+		return nil, client.ErrClosed
+	}
+	sights, err := s.c.peekAll(ctx, ids)
+	<-s.c.looks
+	if err != nil {
+		return nil, err
+	}
+	bytes := 1
+	for _, seen := range sights {
+		if seen.task != nil {
+			bytes += len(seen.task.Result) + len(seen.task.Payload)
+		}
+	}
+	s.chunk = max(1, min(2*s.chunk, chunkMost, chunkBytes*len(ids)/bytes))
+	return sights, nil
 }
 
 // settle draws the conclusion from what was seen of a task.
