@@ -8,6 +8,7 @@
 //	judge    304, 410, error status, the same body again, or something to read
 //	read     into a document, with warnings for all that was repaired or lost
 //	save     feed, entries, penalty and log row in one transaction
+//	icon     once a week, look for the feed's icon; what goes wrong there is no failure of the pull
 //
 // A pull that fails is recorded with its penalty and then ends the task for good: when the feed is tried again is the
 // schedule's business, not the queue's. Only a store that did not do its work makes the queue try again.

@@ -21,6 +21,8 @@ type options struct {
 	store  string
 	fetch  fetch.Config
 	policy feed.Policy
+	// icons is whether the icons of feeds are looked for.
+	icons bool
 }
 
 // setters says what each option does with its value: the one list of what is allowed.
@@ -38,13 +40,14 @@ func (o *options) setters() map[string]func(json.RawMessage) error {
 		"interval":      func(v json.RawMessage) error { return duration(v, &o.policy.Interval) },
 		"penalty_first": func(v json.RawMessage) error { return duration(v, &o.policy.FirstPenalty) },
 		"penalty_max":   func(v json.RawMessage) error { return duration(v, &o.policy.MaxPenalty) },
+		"icons":         func(v json.RawMessage) error { return yes(v, &o.icons) },
 		"move_after":    func(v json.RawMessage) error { return duration(v, &o.policy.MoveAfter) },
 	}
 }
 
 // parseOptions reads the plugin's options strictly: every mistake is named, with what is allowed.
 func parseOptions(raw json.RawMessage) (options, error) {
-	o := options{store: feedstore.DefaultAddress, policy: feed.DefaultPolicy()}
+	o := options{store: feedstore.DefaultAddress, policy: feed.DefaultPolicy(), icons: true}
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return o, nil
 	}
@@ -76,6 +79,13 @@ func text(raw json.RawMessage, to *string) error {
 	}
 	if strings.ContainsAny(*to, "\r\n") {
 		return errors.New("a text of one line is wanted")
+	}
+	return nil
+}
+
+func yes(raw json.RawMessage, to *bool) error {
+	if err := json.Unmarshal(raw, to); err != nil {
+		return fmt.Errorf("%s is neither true nor false", raw)
 	}
 	return nil
 }

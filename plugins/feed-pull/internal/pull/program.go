@@ -8,6 +8,7 @@ import (
 
 	"github.com/drover-jobs/drover/plugins/internal/feedstore"
 	"github.com/drover-jobs/drover/plugins/internal/fetch"
+	"github.com/drover-jobs/drover/plugins/internal/icon"
 	"github.com/drover-jobs/drover/plugins/sdk"
 	"github.com/drover-jobs/drover/protocol/fault"
 )
@@ -45,6 +46,7 @@ func Program() *sdk.Program {
 				return nil
 			}
 			p.client.Close()
+			p.iconClient.Close()
 			return p.closeStore()
 		},
 	}
@@ -66,9 +68,15 @@ func configure(ctx context.Context, c sdk.Config, log *slog.Logger) (*puller, er
 	if err != nil {
 		return nil, err
 	}
+	small := o.fetch
+	small.Timeout, small.MaxBody, small.MaxWire = iconTimeout, icon.MaxBytes, icon.MaxBytes
+	iconClient, err := fetch.New(small)
+	if err != nil {
+		return nil, err
+	}
 	store, err := feedstore.Open(ctx, o.store, log)
 	if err != nil {
 		return nil, err
 	}
-	return &puller{client: client, store: store, closeStore: store.Close, policy: o.policy}, nil
+	return &puller{client: client, store: store, closeStore: store.Close, policy: o.policy, iconClient: iconClient, icons: o.icons}, nil
 }

@@ -23,6 +23,8 @@ const accept = "application/rss+xml, application/atom+xml, application/feed+json
 type store interface {
 	Find(ctx context.Context, ref feed.Ref) (feed.Feed, error)
 	Save(ctx context.Context, pull *feed.Pull, policy feed.Policy) (feed.Saved, error)
+	Icon(ctx context.Context, feedID int64) (feed.Icon, error)
+	SaveIcon(ctx context.Context, feedID int64, icon feed.Icon) error
 }
 
 // puller does the pulls of one process.
@@ -31,6 +33,9 @@ type puller struct {
 	store      store
 	closeStore func() error
 	policy     feed.Policy
+	// iconClient takes less and waits less than client; icons is whether they are looked for at all.
+	iconClient *fetch.Client
+	icons      bool
 }
 
 // pull does one task. Its error is a *fault.Fault, or wraps the cause that ended ctx.
@@ -56,6 +61,9 @@ func (p *puller) pull(ctx context.Context, in Payload) (*Result, error) {
 	saved, err := p.save(ctx, trip)
 	if err != nil {
 		return nil, err
+	}
+	if p.icons && trip.Answer != feed.GoneAnswer {
+		p.lookForIcon(ctx, &saved.Feed)
 	}
 	return resultOf(&saved, response), nil
 }

@@ -52,7 +52,7 @@ func start(t *testing.T, handler http.HandlerFunc, extra map[string]any) *bench 
 	t.Helper()
 	b := &bench{t: t, site: httptest.NewServer(handler), store: "sqlite:" + filepath.Join(t.TempDir(), "feeds.db")}
 	t.Cleanup(b.site.Close)
-	options := map[string]any{"store": b.store, "allow_networks": []string{"127.0.0.1/32"}}
+	options := map[string]any{"store": b.store, "allow_networks": []string{"127.0.0.1/32"}, "icons": false}
 	for name, value := range extra {
 		options[name] = value
 	}
@@ -393,7 +393,7 @@ func TestManyAtOnce(t *testing.T) {
 	b := start(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte(rss("T", 9, 8, 7, 6, 5, 4, 3, 2, 1)))
 	}, nil)
-	options := sdktest.Options(t, map[string]any{"store": b.store, "allow_networks": []string{"127.0.0.1/32"}})
+	options := sdktest.Options(t, map[string]any{"store": b.store, "allow_networks": []string{"127.0.0.1/32"}, "icons": false})
 	workers := []*sdktest.Worker{b.worker, sdktest.Start(t, pull.Program(), options), sdktest.Start(t, pull.Program(), options)}
 	var wg sync.WaitGroup
 	var fresh atomic.Int64
@@ -440,10 +440,10 @@ func TestCancelled(t *testing.T) {
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	for options, part := range map[string]string{
-		`{"stoer":"x"}`: `unknown option "stoer": allowed are allow_networks, interval, max_bytes`, `{"store":"mysql:x"}`: "sqlite",
+		`{"stoer":"x"}`: `unknown option "stoer": allowed are allow_networks, icons, interval, max_bytes`, `{"store":"mysql:x"}`: "sqlite",
 		`{"timeout":"5"}`: "option timeout", `{"timeout":5}`: "option timeout", `{"max_bytes":"5 apples"}`: "option max_bytes", `{"max_bytes":"2GiB"}`: "1GiB",
 		`{"allow_networks":["home"]}`: "allow_networks", `{"allow_networks":"::1"}`: "list", `[]`: "object", `{"penalty_first":"2d"}`: "penalty_max",
-		`{"user_agent":"a\nb"}`: "one line",
+		`{"icons":"no"}`: "option icons", `{"user_agent":"a\nb"}`: "one line",
 	} {
 		worker := sdktest.Start(t, pull.Program(), sdktest.Unconfigured(), sdktest.AnyExit())
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -21,6 +21,14 @@ func (fullStore) Save(context.Context, *feed.Pull, feed.Policy) (feed.Saved, err
 	return feed.Saved{}, errors.New("the disk is full")
 }
 
+func (fullStore) Icon(context.Context, int64) (feed.Icon, error) {
+	return feed.Icon{}, feed.ErrNotFound
+}
+
+func (fullStore) SaveIcon(context.Context, int64, feed.Icon) error {
+	return errors.New("the disk is full")
+}
+
 // A store that does not do its work is a fault that the queue may try again, also when the pull itself had failed.
 func TestStoreUnavailable(t *testing.T) {
 	t.Parallel()
