@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"net/url"
 
 	"github.com/drover-jobs/drover/plugins/internal/feed"
@@ -20,23 +22,52 @@ const scrubVersion = 3
 const scrubBatch = 200
 
 // scrub sanitises the entries that were stored before readers did it. Their hashes and keys follow, so that the next pull finds
-// them again and takes none for edited.
-func scrub(ctx context.Context, tx *sql.Tx) error {
-	for last := int64(0); ; {
-		batch, err := dirty(ctx, tx, last)
-		if err != nil {
+// them again and takes none for edited. It takes about a millisecond an entry, which can be longer than a process may take to
+// start: so each batch is a transaction of its own, the number of the last entry is kept in the file's user_version, and who comes
+// next goes on from there. Nobody reads the store meanwhile, for opening it waits for the migration lock.
+func scrub(ctx context.Context, db *sql.DB) error {
+	for more := true; more; {
+		var err error
+		if more, err = scrubOne(ctx, db); err != nil {
 			return err
 		}
-		if len(batch) == 0 {
-			return nil
-		}
-		for i := range batch {
-			if err := clean(ctx, tx, &batch[i]); err != nil {
-				return fmt.Errorf("entry %d: %w", batch[i].ID, err)
-			}
-		}
-		last = batch[len(batch)-1].ID
 	}
+	return nil
+}
+
+// scrubOne does one batch, and says whether there may be more.
+func scrubOne(ctx context.Context, db *sql.DB) (more bool, err error) {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, tx.Rollback())
+		}
+	}()
+	var last int64
+	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&last); err != nil {
+		return false, err
+	}
+	batch, err := dirty(ctx, tx, last)
+	if err != nil {
+		return false, err
+	}
+	last = 0 // done, unless there is something to do
+	for i := range batch {
+		if err := clean(ctx, tx, &batch[i]); err != nil {
+			return false, fmt.Errorf("entry %d: %w", batch[i].ID, err)
+		}
+		last = batch[i].ID
+	}
+	if last > math.MaxInt32 {
+		return false, fmt.Errorf("entry %d: its number is beyond what user_version holds", last)
+	}
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", last)); err != nil {
+		return false, err
+	}
+	return len(batch) > 0, tx.Commit()
 }
 
 // dirtyEntry is a stored entry and the site that its addresses may be relative to.
