@@ -28,12 +28,14 @@ func newScripts(rdb redis.UniversalClient) scripts {
 	return scripts{dequeue: newScript(rdb, dequeueSource), settle: newScript(rdb, settleSource), renew: newScript(rdb, renewSource)}
 }
 
-// Numbers that must be asynq's own (v0.26.0, internal/rdb/rdb.go).
+// Numbers that must be asynq's own (v0.26.0, internal/rdb/rdb.go). Its bound of 10,000 dead letters a queue is not taken over: a flood of
+// them would push out older ones that nobody has seen yet.
 const (
 	leaseDuration = 30 * time.Second
 	statsKept     = 90 * 24 * time.Hour
 	archiveKept   = 90 * 24 * time.Hour
-	archiveSize   = 10_000
+	// archiveSweep bounds the dead letters that one script deletes because they are too old: it holds Redis up meanwhile.
+	archiveSweep = 1000
 )
 
 // script is one script. Unlike redis.Script it is sent once: whether a call whose answer was lost is to be repeated is

@@ -159,7 +159,7 @@ func (s *settler) write(batch []*settlement, now time.Time) ([]int64, error) {
 	const perTask = 14 // at most
 	args := make([]any, 0, 8+perTask*len(batch))
 	args = append(args, l.keys.TaskPrefix(), l.keys.Record(""), l.keys.EventsChannel(),
-		now.Add(statsKept).Unix(), now.Unix(), now.UnixNano(), now.Add(-archiveKept).Unix(), archiveSize)
+		now.Add(statsKept).Unix(), now.Unix(), now.UnixNano(), now.Add(-archiveKept).Unix(), archiveSweep)
 	for _, c := range batch {
 		args = c.appendTo(args)
 	}

@@ -12,7 +12,7 @@
 -- ARGV[5] now, Unix second
 -- ARGV[6] now, Unix nanosecond
 -- ARGV[7] archived tasks that died before this Unix second are deleted
--- ARGV[8] at most this many archived tasks are kept
+-- ARGV[8] at most this many of them at once, the oldest first
 -- then for each task:
 --   key
 --   holder       token of the call that took it
@@ -158,14 +158,7 @@ local function putBack()
 end
 
 local function trimArchive()
-  local old = redis.call("ZRANGEBYSCORE", KEYS[5], "-inf", "(" .. ARGV[7])
-  local extra = redis.call("ZCARD", KEYS[5]) - #old - tonumber(ARGV[8])
-  if extra > 0 then
-    for _, id in ipairs(redis.call("ZRANGE", KEYS[5], #old, #old + extra - 1)) do
-      old[#old + 1] = id
-    end
-  end
-  for _, id in ipairs(old) do
+  for _, id in ipairs(redis.call("ZRANGEBYSCORE", KEYS[5], "-inf", "(" .. ARGV[7], "LIMIT", 0, ARGV[8])) do
     redis.call("DEL", ARGV[1] .. id)
     redis.call("ZREM", KEYS[5], id)
   end
