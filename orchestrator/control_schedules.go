@@ -85,10 +85,7 @@ func (c *control) described(ctx context.Context, spec schedule.Spec, shown int) 
 		Name: spec.Name, Queue: spec.Queue, Cron: spec.Cron, EveryMs: spec.Every.Milliseconds(), TimeZone: spec.TimeZone, JitterMs: spec.Jitter.Milliseconds(),
 		Overlap: string(spec.Overlap), CatchUp: string(spec.CatchUp), Payload: spec.Payload, State: "unknown",
 	}
-	problem := c.o.schedules.Problem(spec.Name)
-	if problem == nil || errors.Is(problem, client.ErrUnavailable) {
-		problem = cmp.Or(c.o.checkRun(spec), problem)
-	}
+	problem := c.o.scheduleProblem(spec)
 	if problem != nil {
 		s.Problem = problem.Error()
 	}

@@ -1,12 +1,15 @@
 package orchestrator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/drover-jobs/drover/orchestrator/internal/api"
 	"github.com/drover-jobs/drover/orchestrator/internal/schedule"
 	"github.com/drover-jobs/drover/orchestrator/internal/settings"
+	"github.com/drover-jobs/drover/protocol/client"
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 )
 
@@ -54,6 +57,31 @@ func (o *Orchestrator) checkRun(spec schedule.Spec) error {
 		return fmt.Errorf("%s.payload does not fit queue %s: %w", settings.OfSchedule(spec.Name), spec.Queue, err)
 	}
 	return nil
+}
+
+// scheduleProblem says why a schedule cannot be fired; nil when nothing is known to be wrong.
+func (o *Orchestrator) scheduleProblem(spec schedule.Spec) error {
+	problem := o.schedules.Problem(spec.Name)
+	if problem == nil || errors.Is(problem, client.ErrUnavailable) {
+		problem = cmp.Or(o.checkRun(spec), problem)
+	}
+	return problem
+}
+
+// brokenSchedules says, for who asks how the manager is doing, which schedules are not fired until somebody mends them. A broker that does not
+// answer is told of elsewhere.
+func (o *Orchestrator) brokenSchedules() []string {
+	var warnings []string
+	for _, spec := range o.scheduleSpecs() {
+		if spec.Enabled == settings.SwitchOff {
+			continue
+		}
+		if err := o.scheduleProblem(spec); err != nil && !errors.Is(err, client.ErrUnavailable) {
+			warnings = append(warnings, fmt.Sprintf("schedule %s is broken and submits nothing: %v", spec.Name, err))
+		}
+	}
+	slices.Sort(warnings)
+	return warnings
 }
 
 // checkRuns says which of the schedules that differ between two snapshots have a payload that does not fit.

@@ -218,6 +218,16 @@ func TestSchedulePayloadDoesNotFit(t *testing.T) {
 		t.Errorf("%v", s)
 	}
 	c := m.control(t)
+	warnings := func() string {
+		status, err := c.Status(t.Context(), &apiv1.StatusRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(status.GetManager().GetWarnings(), "\n")
+	}
+	if told := warnings(); !strings.Contains(told, "schedule s is broken and submits nothing: ") || !strings.Contains(told, "do: ") {
+		t.Errorf("the status warns of %q", told)
+	}
 	if _, err := c.Reload(t.Context(), &apiv1.ReloadRequest{}); connect.CodeOf(err) != connect.CodeFailedPrecondition || !strings.Contains(err.Error(), "schedules.s.payload does not fit queue misbehave: do: ") {
 		t.Errorf("reload: %v", err)
 	}
@@ -229,7 +239,7 @@ func TestSchedulePayloadDoesNotFit(t *testing.T) {
 	if _, err := c.ChangeSettings(t.Context(), &apiv1.ChangeSettingsRequest{Changes: []*apiv1.SettingChange{change}}); err != nil {
 		t.Errorf("change: %v", err)
 	}
-	if s := m.schedule(t, "s"); s.GetState() != "on" {
-		t.Errorf("%v", s)
+	if s := m.schedule(t, "s"); s.GetState() != "on" || warnings() != "" {
+		t.Errorf("%v, the status warns of %q", s, warnings())
 	}
 }

@@ -51,7 +51,7 @@ func (s *status) Status(ctx context.Context) (*apiv1.StatusResponse, error) {
 	if err != nil {
 		answer.Manager.BrokerError = err.Error()
 	}
-	answer.Manager.Warnings = o.control.saved.warnings()
+	answer.Manager.Warnings = append(o.control.saved.warnings(), o.brokenSchedules()...)
 	now := o.present.Load()
 	for _, q := range now.all() {
 		stats := q.pool.Stats()
