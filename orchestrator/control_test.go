@@ -92,12 +92,16 @@ func TestControlTasks(t *testing.T) {
 	if err != nil || retried.GetChanged() != 1 || len(retried.GetChanges()) != 2 || retried.GetChanges()[0].GetRefused() == "" || retried.GetChanges()[1].GetState() != taskv1.State_STATE_WAITING {
 		t.Fatalf("%v, %v", retried, err)
 	}
-	if again := waitFor(t, c, ids[0])[0]; again.State != task.Dead || again.Attempts != 1 || len(again.History) != 2 {
+	if again := waitFor(t, c, ids[0])[0]; again.State != task.Dead || again.Attempts != 1 || len(again.History) != 3 || again.History[1].End != task.EndRetried {
 		t.Errorf("retried, it ended as %+v", again)
 	}
 	timeouts := &apiv1.TaskSelection{DeadOfQueue: "misbehave", FaultKind: taskv1.FaultKind_FAULT_KIND_TIMEOUT}
 	if all, err := control.RetryTasks(t.Context(), &apiv1.RetryTasksRequest{Tasks: timeouts}); err != nil || all.GetChanged() != 0 {
 		t.Errorf("none died of a timeout: %v, %v", all, err)
+	}
+	chosen := &apiv1.TaskSelection{Dead: &apiv1.DeadSelection{Queue: "misbehave", Filter: &apiv1.DeadFilter{Reason: "dead", Match: "as ASKED"}, DryRun: true}}
+	if all, err := control.RetryTasks(t.Context(), &apiv1.RetryTasksRequest{Tasks: chosen}); err != nil || all.GetChanged() != 6 || all.GetNextPageToken() != "" {
+		t.Errorf("a dry run: %v, %v", all, err)
 	}
 	dropped, err := control.DropTasks(t.Context(), &apiv1.DropTasksRequest{Tasks: &apiv1.TaskSelection{DeadOfQueue: "misbehave"}})
 	if err != nil || dropped.GetChanged() != 6 || len(dropped.GetChanges()) != 0 {

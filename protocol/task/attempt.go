@@ -25,6 +25,8 @@ const (
 	EndInterrupted = "interrupted" // stopped, and nobody is to blame
 	EndLost        = "lost"        // its manager died
 	EndExpired     = "expired"     // its client's deadline passed, and nobody is to blame
+	// EndRetried is no run: at that moment an operator put the task back. Its Number is that of the runs that still count.
+	EndRetried = "retried"
 )
 
 // Attempt is one run of a task that did not end well, as it is kept with the task.

@@ -2,14 +2,12 @@ package command
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
 	taskv1 "github.com/drover-jobs/drover/protocol/drover/task/v1"
 
-	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
@@ -103,31 +101,6 @@ func queueNames(queues []*apiv1.Queue) []string {
 		names[i] = q.GetName()
 	}
 	return names
-}
-
-// faultNames are the names of the kinds of failure, sorted.
-func faultNames() []string {
-	var names []string
-	for number := range taskv1.FaultKind_name {
-		if name := fault.Kind(number).String(); name != "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-// parseFault reads the name of a kind of failure; empty is none. The error is one of usage.
-func parseFault(name string) (taskv1.FaultKind, error) {
-	if name == "" {
-		return taskv1.FaultKind_FAULT_KIND_UNSPECIFIED, nil
-	}
-	for number := range taskv1.FaultKind_name {
-		if fault.Kind(number).String() == name {
-			return taskv1.FaultKind(number), nil
-		}
-	}
-	return 0, usageError("--reason: no such kind of failure: %.60q%s (there are %s)", name, didYouMean(name, faultNames()), strings.Join(faultNames(), ", "))
 }
 
 // listable are the states in which tasks can be listed.

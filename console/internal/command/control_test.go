@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +23,7 @@ import (
 // attach returns a console on a manager that is served over a socket.
 func attach(t *testing.T, m *manager) *console {
 	t.Helper()
-	c := newConsole(completed(), dead(), running(), waiting(), killed(), held())
+	c := newConsole(completed(), dead(), running(), waiting(), killed(), held(), retried())
 	c.attached = startManager(t, m)
 	return c
 }
@@ -48,6 +50,9 @@ func TestControlOutput(t *testing.T) {
 		"tasks-state": "tasks feed-pull --state ded", "tasks-unknown": "tasks feedpull",
 		"why-killed": "why feed-pull:killed", "why-killed-json": "why feed-pull:killed --json", "why-held": "why feed-pull:held",
 		"why-running": "why feed-pull:running", "why-done": "why feed-pull:done", "why-due": "why feed-pull:waiting", "task-history": "task feed-pull:killed",
+		"why-retried": "why feed-pull:retried", "task-retried": "task feed-pull:retried",
+		"retry-filtered": "retry --dead feed-pull --reason memory-max --older 1h --dry-run", "drop-dry-json": "drop --dead feed-pull --dry-run --json",
+		"export": "export feed-pull", "export-unknown": "export feedpull", "export-json": "export feed-pull --match x --json",
 		"retry": "retry feed-pull:dead feed-pull:running", "retry-dead": "retry --dead feed-pull --reason timeout", "retry-json": "retry feed-pull:dead --json",
 		"drop": "drop feed-pull:dead --yes", "drop-dead-json": "drop --dead feed-pull --yes --json",
 		"pause": "pause feed-pull", "pause-here-json": "pause feed-pull --here --json", "pause-unknown": "pause feed-pulls", "resume": "resume feed-pull",
@@ -213,21 +218,23 @@ func fits(t *testing.T, out string, width int) {
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"pause feed-pull":                         `queue:"feed-pull"`,
-		"pause feed-pull --here":                  `queue:"feed-pull" here:true`,
-		"resume feed-pull":                        `queue:"feed-pull"`,
-		"restart feed-pull":                       `queue:"feed-pull"`,
-		"restart 17":                              `worker:17`,
-		"kill 17 --yes":                           `worker:17`,
-		"retry feed-pull:a":                       `tasks:{ids:"feed-pull:a"}`,
-		"retry --dead feed-pull":                  `tasks:{dead_of_queue:"feed-pull"}`,
-		"drop --dead q --reason crash --yes":      `tasks:{dead_of_queue:"q" fault_kind:FAULT_KIND_CRASH}`,
-		"set q.v1.slots=2 manager.max_memory=off": `changes:{queue:"q.v1" name:"slots" value:"2"} changes:{name:"max_memory" value:"off"} who:"ada"`,
-		"set q.rate=10/s --dry-run":               `changes:{queue:"q" name:"rate" value:"10/s"} who:"ada" dry_run:true`,
-		"unset q.slots":                           `changes:{queue:"q" name:"slots" unset:true} who:"ada"`,
-		"undo":                                    `who:"ada"`,
-		"save":                                    `who:"ada"`,
-		"reload":                                  `who:"ada"`,
+		"pause feed-pull":                    `queue:"feed-pull"`,
+		"pause feed-pull --here":             `queue:"feed-pull" here:true`,
+		"resume feed-pull":                   `queue:"feed-pull"`,
+		"restart feed-pull":                  `queue:"feed-pull"`,
+		"restart 17":                         `worker:17`,
+		"kill 17 --yes":                      `worker:17`,
+		"retry feed-pull:a":                  `tasks:{ids:"feed-pull:a"}`,
+		"retry --dead feed-pull":             `tasks:{dead:{queue:"feed-pull" limit:1000}}`,
+		"drop --dead q --reason crash --yes": `tasks:{dead:{queue:"q" filter:{reason:"crash"} limit:1000}}`,
+		"drop --dead q --older 1h --newer 2h --match x --yes": fmt.Sprintf(`tasks:{dead:{queue:"q" filter:{died_before_ms:%d died_since_ms:%d match:"x"} limit:1000}}`, now().Add(-time.Hour).UnixMilli(), now().Add(-2*time.Hour).UnixMilli()),
+		"drop --dead q --dry-run":                             `tasks:{dead:{queue:"q" dry_run:true limit:1000}}`,
+		"set q.v1.slots=2 manager.max_memory=off":             `changes:{queue:"q.v1" name:"slots" value:"2"} changes:{name:"max_memory" value:"off"} who:"ada"`,
+		"set q.rate=10/s --dry-run":                           `changes:{queue:"q" name:"rate" value:"10/s"} who:"ada" dry_run:true`,
+		"unset q.slots":                                       `changes:{queue:"q" name:"slots" unset:true} who:"ada"`,
+		"undo":                                                `who:"ada"`,
+		"save":                                                `who:"ada"`,
+		"reload":                                              `who:"ada"`,
 	} {
 		t.Run(line, func(t *testing.T) {
 			t.Parallel()
@@ -248,7 +255,8 @@ func TestRequests(t *testing.T) {
 func TestControlRefusals(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		"retry": "which tasks?", "drop --yes": "which tasks?", "retry q:a --dead q": "not both", "retry q:a --reason crash": "goes with --dead", "retry --dead q --reason crush": `did you mean "crash"`,
+		"retry": "which tasks?", "drop --yes": "which tasks?", "retry q:a --dead q": "not both", "retry q:a --reason crash": "goes with --dead", "retry --dead q --reason crush": `did you mean "crash"`, "retry q:a --match x": "goes with --dead", "drop q:a --dry-run": "goes with --dead",
+		"tasks q --older 2h --newer 1h": "nothing is newer", "tasks q --older soon": "not a length of time",
 		"drop q:a": "say --yes", "kill 17": "say --yes", "kill x --yes": "not a worker's number", "kill 0 --yes": "not a worker's number", "kill 17 --yes --json x": "does not take",
 		"set slots=2": "names no setting", "set q.slots": "has no value", "set q.slots=": "has no value", "set .slots=1": "names no setting", "unset slots": "names no setting",
 		"tasks q --limit 0": "whole number", "tasks q --limit many": "whole number", "logs 17 -n -1": "--lines", "logs 17 -x": "no such flag", "logs 17 --f": "no such flag", "logs 17 -follow": "no such flag",
@@ -262,6 +270,37 @@ func TestControlRefusals(t *testing.T) {
 				t.Errorf("exit %d, %q, asked %v; want 2 and %q", code, errs, m.requests(), want)
 			}
 		})
+	}
+}
+
+// Who moves dead letters is told how many were moved before the manager went away.
+func TestMovedBefore(t *testing.T) {
+	t.Parallel()
+	code, out, errs := attach(t, &manager{gone: true}).run(t.Context(), "retry", "--dead", "feed-pull")
+	if code == command.Done || out != "" || !strings.Contains(errs, "Before that at least 25 dead letters of feed-pull: back in the queue.") || !strings.Contains(errs, "the manager stops") {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+}
+
+// An export to a file that fails half way leaves the file as it was, and nothing beside it.
+func TestExportTo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "dead.jsonl")
+	if code, out, errs := attach(t, &manager{}).run(t.Context(), "export", "feed-pull", "--to", path); code != command.Done || !strings.HasPrefix(out, "25 dead letters of feed-pull: written to ") {
+		t.Fatalf("exit %d, %q, %q", code, out, errs)
+	}
+	before, err := os.ReadFile(path) //nolint:gosec // the test's own
+	if err != nil || strings.Count(string(before), "\n") != 25 {
+		t.Errorf("%d bytes, %v", len(before), err)
+	}
+	if code, _, errs := attach(t, &manager{}).run(t.Context(), "export", "feedpull", "--to", path); code != command.Usage {
+		t.Errorf("exit %d, %q", code, errs)
+	}
+	after, err := os.ReadFile(path) //nolint:gosec // the test's own
+	left, _ := os.ReadDir(dir)
+	if err != nil || string(after) != string(before) || len(left) != 1 {
+		t.Errorf("%d bytes instead of %d, %v; %v", len(after), len(before), err, left)
 	}
 }
 

@@ -239,7 +239,7 @@ func TestComplete(t *testing.T) {
 	tree := command.New()
 	env := newConsole().env(nil, nil, nil)
 	for line, want := range map[string][]string{
-		"":                 {"cancel", "completion", "diff", "doctor", "drop", "exit", "explain", "help", "kill", "locks", "logs", "managers", "pause", "plugin", "plugins", "queues", "reload", "restart", "resume", "retry", "save", "schedule", "schedules", "set", "settings", "stacks", "status", "submit", "task", "tasks", "top", "undo", "unset", "version", "wait", "watch", "why", "workers"},
+		"":                 {"cancel", "completion", "diff", "doctor", "drop", "exit", "explain", "export", "help", "kill", "locks", "logs", "managers", "pause", "plugin", "plugins", "queues", "reload", "restart", "resume", "retry", "save", "schedule", "schedules", "set", "settings", "stacks", "status", "submit", "task", "tasks", "top", "undo", "unset", "version", "wait", "watch", "why", "workers"},
 		"s":                {"save", "schedule", "schedules", "set", "settings", "stacks", "status", "submit"},
 		"submit ":          {"feed-pull", "misbehave"},
 		"submit f":         {"feed-pull"},

@@ -2,12 +2,12 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	apiv1 "github.com/drover-jobs/drover/protocol/drover/api/v1"
-	taskv1 "github.com/drover-jobs/drover/protocol/drover/task/v1"
 
 	"github.com/drover-jobs/drover/console/internal/screen"
 	"github.com/drover-jobs/drover/protocol/task"
@@ -15,19 +15,22 @@ import (
 
 // What retry and drop share: which tasks are meant, and how the answer is told.
 
-// moveTime bounds the move of all dead letters of a queue, which may be many.
-const moveTime = 10 * time.Minute
+const (
+	// moveTime bounds the move of a part of the dead letters of a queue, or of all tasks that are named.
+	moveTime = 10 * time.Minute
+	// partOfDead is how many dead letters are moved with one request: what was moved is known when a person interrupts it.
+	partOfDead = 1000
+)
 
 func selectionFlags(verb string) []Flag {
-	return []Flag{
-		{Name: "dead", Value: "QUEUE", Help: verb + " all dead letters of QUEUE", Complete: flagQueue},
-		reasonFlag("with --dead: only those that died for this, such as timeout"),
-	}
+	flags := []Flag{{Name: "dead", Value: "QUEUE", Help: verb + " all dead letters of QUEUE, or those that the filters choose", Complete: flagQueue}}
+	flags = append(flags, filterFlags("with --dead: ")...)
+	return append(flags, Flag{Name: "dry-run", Help: "with --dead: say how many it would be, only"})
 }
 
 // selectionOf reads which tasks a command line names. Its errors are of usage.
-func selectionOf(args *Args) (*apiv1.TaskSelection, error) {
-	kind, err := parseFault(args.Text("reason"))
+func selectionOf(env *Env, args *Args) (*apiv1.TaskSelection, error) {
+	filter, err := filterOf(env, args)
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +39,10 @@ func selectionOf(args *Args) (*apiv1.TaskSelection, error) {
 	case queue != "" && len(args.Words) > 0:
 		return nil, usageError("name tasks or --dead QUEUE, not both: %.60q is not needed", args.Words[0])
 	case queue != "":
-		return &apiv1.TaskSelection{DeadOfQueue: queue, FaultKind: kind}, nil
-	case kind != taskv1.FaultKind_FAULT_KIND_UNSPECIFIED:
-		return nil, usageError("--reason goes with --dead QUEUE")
+		return &apiv1.TaskSelection{Dead: &apiv1.DeadSelection{Queue: queue, Filter: filter, DryRun: args.Has("dry-run"), Limit: partOfDead}}, nil
+	case filter != nil || args.Has("dry-run"):
+		i := slices.IndexFunc(selectionFlags(""), func(f Flag) bool { return args.Has(f.Name) })
+		return nil, usageError("--%s goes with --dead QUEUE", selectionFlags("")[i].Name)
 	case len(args.Words) == 0:
 		return nil, usageError("which tasks? Name IDs, or --dead QUEUE for all its dead letters")
 	}
@@ -51,6 +55,40 @@ func selectionOf(args *Args) (*apiv1.TaskSelection, error) {
 		selection.Ids = append(selection.Ids, id.String())
 	}
 	return selection, nil
+}
+
+// moved is what the manager answers to a move.
+type moved interface {
+	GetChanges() []*apiv1.TaskChange
+	GetChanged() int64
+	GetNextPageToken() string
+}
+
+// move asks for a move, part by part, and tells what became of the tasks; done is the word for one that was moved. When it is interrupted it
+// says how many were moved before.
+func move[A moved](ctx context.Context, env *Env, selection *apiv1.TaskSelection, done string, request func(context.Context) (A, error)) error {
+	dead := selection.GetDead()
+	var refused []*apiv1.TaskChange
+	var changed int64
+	for {
+		answer, err := request(ctx)
+		if err != nil {
+			if changed > 0 && !dead.GetDryRun() {
+				err = errors.Join(env.tell(fmt.Sprintf("Before that at least %s of %s: %s.", deadLetters(changed), screen.Clean(dead.GetQueue()), done)), err)
+			}
+			return aboutQueue(ctx, env, dead.GetQueue(), err)
+		}
+		refused = append(refused, answer.GetChanges()...)
+		changed += answer.GetChanged()
+		if answer.GetNextPageToken() == "" {
+			break
+		}
+		dead.PageToken = answer.GetNextPageToken()
+	}
+	if dead.GetDryRun() {
+		done = "would be " + done
+	}
+	return showMoves(env, dead.GetQueue(), done, refused, changed)
 }
 
 type movedJSON struct {

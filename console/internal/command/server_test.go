@@ -36,6 +36,7 @@ type manager struct {
 	asked  []any                  // requests that change something
 	happen []*apiv1.WatchResponse // what Watch sends before it ends, or before it waits
 	cut    bool                   // Watch ends by itself after that, once
+	gone   bool                   // RetryTasks of dead letters fails in the second part
 	err    error                  // of all but Status
 }
 
@@ -224,8 +225,15 @@ func (m *manager) RetryTasks(_ context.Context, r *apiv1.RetryTasksRequest) (*ap
 		}
 		answer.Changes = append(answer.Changes, c)
 	}
-	if r.GetTasks().GetDeadOfQueue() != "" {
+	if dead := r.GetTasks().GetDead(); dead != nil {
 		answer.Changed = 25
+		switch {
+		case !m.gone:
+		case dead.GetPageToken() == "":
+			answer.NextPageToken = "more"
+		default:
+			return nil, connect.NewError(connect.CodeUnavailable, errString("the manager stops"))
+		}
 	}
 	return answer, m.note(r)
 }
@@ -354,6 +362,20 @@ func killed() *task.Task {
 		{Number: 5, Manager: "dev", Worker: 18, PID: 4243, Started: at(40 * time.Second), Run: time.Second, End: task.EndSuspect, Fault: fault.Crash, Exit: "crash"},
 		{Number: 6, Manager: "dev", Started: at(30 * time.Second), End: task.EndInterrupted, Fault: fault.Interrupted},
 		{Number: 7, Manager: "dev", Worker: 19, PID: 4244, Started: at(time.Second), Run: time.Second, End: task.EndFailed, Fault: fault.HTTPStatus, Message: "503"},
+	}
+	return t
+}
+
+// retried is a task that was put back after it had died, and failed once since.
+func retried() *task.Task {
+	t := killed()
+	t.ID.Key, t.State, t.Attempts, t.Counters = "retried", task.Failed, 1, task.Counters{Failures: 1}
+	t.RunAt, t.Ended = now().Add(time.Minute), time.Time{}
+	t.History = []task.Attempt{
+		{Number: 5, Manager: "dev", Worker: 17, PID: 4242, Started: now().Add(-50 * time.Second), Run: time.Second, End: task.EndFailed, Fault: fault.HTTPStatus, Message: "500"},
+		{Manager: "dev", Started: now().Add(-20 * time.Second), End: task.EndRetried},
+		{Number: 1, Manager: "dev", Worker: 18, PID: 4243, Started: now().Add(-10 * time.Second), Run: time.Second, End: task.EndFailed, Fault: fault.HTTPStatus, Message: "503"},
+		{Number: 1, Manager: "dev", Started: now().Add(-5 * time.Second), End: task.EndRetried},
 	}
 	return t
 }

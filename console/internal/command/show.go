@@ -56,6 +56,10 @@ func showTask(env *Env, t *task.Task) error {
 func historyLines(history []task.Attempt) []string {
 	lines := make([]string, len(history))
 	for i, a := range history {
+		if a.End == task.EndRetried {
+			lines[i] = "retried by hand at " + a.Started.UTC().Format("2006-01-02 15:04:05 MST")
+			continue
+		}
 		if lossOnly(a) {
 			lines[i] = "lost: " + lossText
 			continue

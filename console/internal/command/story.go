@@ -14,7 +14,7 @@ import (
 // storyPoint is one moment of a task's life.
 type storyPoint struct {
 	At   *time.Time `json:"at,omitempty"`
-	What string     `json:"what"` // "submitted", "run", "running", "waiting" or "ended"
+	What string     `json:"what"` // "submitted", "run", "retried", "running", "waiting" or "ended"
 	Text string     `json:"text"`
 	More []string   `json:"more,omitempty"`
 
@@ -28,6 +28,11 @@ func storyOf(t *task.Task, p place, now time.Time) []storyPoint {
 	for i, a := range t.History {
 		if i == len(t.History)-1 && tellsDetail(t) && strings.Contains(plainLines(t.Fault.Detail), plainLines(strings.Join(a.Tail, "\n"))) {
 			a.Tail = nil // the details at the end have it all
+		}
+		if a.End == task.EndRetried {
+			last = a.Number // the runs behind it count on from there
+			story = append(story, storyPoint{At: stamp(a.Started), What: "retried", Text: retriedText(a), paint: screen.Faint})
+			continue
 		}
 		if lossOnly(a) {
 			last++ // it counts as a run
@@ -48,6 +53,14 @@ func storyOf(t *task.Task, p place, now time.Time) []storyPoint {
 		end.More = append(end.More, detailLines(t)...)
 	}
 	return append(story, end)
+}
+
+// retriedText tells that somebody put the task back.
+func retriedText(a task.Attempt) string {
+	if a.Number == 0 {
+		return "retried by hand: it begins anew, with its counters at nothing"
+	}
+	return "retried by hand: its next run is due at once"
 }
 
 // scheduleText says which schedule submitted a task; empty for others.

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,21 +35,17 @@ are not listed; task shows one. With --json each task is an object on a line of 
 			{`drover tasks feed-pull`, "what lies in the queue"},
 			{`drover tasks feed-pull --state dead --limit 100`, "the dead letters"},
 			{`drover tasks feed-pull --state dead --reason timeout`, "those that ran out of time"},
+			{`drover tasks feed-pull --newer 1h --match refused`, "the dead letters of the last hour with that in their error"},
 		},
-		Flags: []Flag{
+		Flags: append([]Flag{
 			{Name: "state", Value: "STATE", Help: "only these: " + strings.Join(stateNames(listable()), ", "),
 				Complete: func(context.Context, *Env) []string { return stateNames(listable()) }},
 			{Name: "limit", Value: "N", Help: fmt.Sprintf("at most N of a state; %d unless told", defaultTasks)},
-			reasonFlag("only dead letters that died for this, such as timeout"),
-		},
+		}, filterFlags("dead letters: ")...),
 		Min: 1, Max: 1,
 		Complete: completeQueue,
 		Run:      runTasks,
 	}
-}
-
-func reasonFlag(help string) Flag {
-	return Flag{Name: "reason", Value: "KIND", Help: help, Complete: func(context.Context, *Env) []string { return faultNames() }}
 }
 
 // listing is one state of a queue, listed.
@@ -68,17 +65,17 @@ func runTasks(ctx context.Context, env *Env, args *Args) error {
 	if limit == 0 {
 		limit = defaultTasks
 	}
-	kind, err := parseFault(args.Text("reason"))
+	filter, err := filterOf(env, args)
 	if err != nil {
 		return err
 	}
-	states, err := statesToList(args, kind)
+	states, err := statesToList(args, filter != nil)
 	if err != nil {
 		return err
 	}
 	var lists []listing
 	for _, state := range states {
-		l, err := list(ctx, env, &apiv1.ListTasksRequest{Queue: queue, State: taskv1.State(state), FaultKind: kind}, limit)
+		l, err := list(ctx, env, &apiv1.ListTasksRequest{Queue: queue, State: taskv1.State(state), Filter: filter}, limit)
 		if err != nil {
 			return aboutQueue(ctx, env, queue, err)
 		}
@@ -88,10 +85,10 @@ func runTasks(ctx context.Context, env *Env, args *Args) error {
 }
 
 // statesToList are the state asked for, or those that say most.
-func statesToList(args *Args, kind taskv1.FaultKind) ([]task.State, error) {
+func statesToList(args *Args, filtered bool) ([]task.State, error) {
 	name := args.Text("state")
 	if name == "" {
-		if kind != taskv1.FaultKind_FAULT_KIND_UNSPECIFIED {
+		if filtered {
 			return []task.State{task.Dead}, nil
 		}
 		return []task.State{task.Running, task.Waiting, task.Failed, task.Dead}, nil // dead letters of every kind are among the dead
@@ -198,9 +195,10 @@ func lastError(t *task.Task) string {
 	if t.Fault != nil {
 		return t.Fault.Error()
 	}
-	if len(t.History) == 0 {
+	runs := slices.DeleteFunc(slices.Clone(t.History), func(a task.Attempt) bool { return a.End == task.EndRetried })
+	if len(runs) == 0 {
 		return ""
 	}
-	last := t.History[len(t.History)-1]
+	last := runs[len(runs)-1]
 	return (&fault.Fault{Kind: last.Fault, Message: last.Message}).Error()
 }

@@ -15,7 +15,7 @@ type Tree struct {
 func New() *Tree {
 	t := &Tree{}
 	t.commands = []*Command{
-		submitCommand(), waitCommand(), taskCommand(), whyCommand(), tasksCommand(), cancelCommand(), retryCommand(), dropCommand(),
+		submitCommand(), waitCommand(), taskCommand(), whyCommand(), tasksCommand(), cancelCommand(), retryCommand(), dropCommand(), exportCommand(),
 		statusCommand(), queuesCommand(), workersCommand(), pluginsCommand(), locksCommand(), schedulesCommand(), managersCommand(), explainCommand(), topCommand(), watchCommand(),
 		logsCommand(), stacksCommand(), doctorCommand(),
 		pauseCommand(), resumeCommand(), restartCommand(), killCommand(), scheduleCommand(),

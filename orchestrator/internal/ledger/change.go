@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/drover-jobs/drover/protocol/client"
-	"github.com/drover-jobs/drover/protocol/fault"
 	"github.com/drover-jobs/drover/protocol/task"
 )
 
@@ -41,15 +40,15 @@ func (l *Ledger) Drop(ctx context.Context, queue string, keys []string) ([]Chang
 	return l.changeAll(ctx, queue, keys, l.dropBatch)
 }
 
-// RetryDead puts all dead letters of a queue back that died for a fault, for any when it is None. It returns how many were put
-// back, and those that were refused. Letters that die while it runs are left. An error says how far it came.
-func (l *Ledger) RetryDead(ctx context.Context, queue string, died fault.Kind) (int, []Change, error) {
-	return l.changeDead(ctx, queue, died, l.retryBatch)
+// RetryDead puts dead letters of a queue back that fit a filter. Letters that die while it runs, or after its first part began, are
+// left. Beside an error stands how far it came.
+func (l *Ledger) RetryDead(ctx context.Context, s Selection) (Part, error) {
+	return l.changeDead(ctx, s, l.retryBatch)
 }
 
-// DropDead drops all dead letters of a queue, as RetryDead puts them back.
-func (l *Ledger) DropDead(ctx context.Context, queue string, died fault.Kind) (int, []Change, error) {
-	return l.changeDead(ctx, queue, died, l.dropBatch)
+// DropDead drops dead letters of a queue, as RetryDead puts them back.
+func (l *Ledger) DropDead(ctx context.Context, s Selection) (Part, error) {
+	return l.changeDead(ctx, s, l.dropBatch)
 }
 
 // move changes tasks that were just seen, in one script, and returns what became of each; an empty change for one that has moved.

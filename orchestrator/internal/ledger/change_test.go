@@ -40,10 +40,10 @@ func TestRetry(t *testing.T) {
 			t.Errorf("the queue is %v, want %v", idsOf(waiting), want)
 		}
 		got, err := r.tasks.Get(t.Context(), ids[0])
-		if err != nil || got.State != task.Waiting || got.Counters != (task.Counters{}) || got.Attempts != 0 || len(got.History) != 1 {
+		if err != nil || got.State != task.Waiting || got.Counters != (task.Counters{}) || got.Attempts != 0 || len(got.History) != 2 || got.History[0].End != task.EndFailed || !byHand(got.History[1], 0) {
 			t.Errorf("the dead letter: %+v, %v", got, err)
 		}
-		if failed, err := r.tasks.Get(t.Context(), ids[2]); err != nil || failed.Counters.Failures != 2 {
+		if failed, err := r.tasks.Get(t.Context(), ids[2]); err != nil || failed.Counters.Failures != 2 || len(failed.History) != 1 || !byHand(failed.History[0], 2) {
 			t.Errorf("the failed task: %+v, %v", failed, err)
 		}
 		if alone := r.rdb.HGet(t.Context(), r.keys.Task(ids[1].Key), task.FieldSuspect).Val(); alone != "1" {
@@ -60,6 +60,11 @@ func TestRetry(t *testing.T) {
 	})
 }
 
+// byHand reports whether an entry of a history says that the task was put back just now, with so many runs that count.
+func byHand(a task.Attempt, runs int) bool {
+	return a.End == task.EndRetried && a.Number == runs && a.Manager == "here" && time.Since(a.Started) < time.Minute
+}
+
 // A dead letter whose deadline has passed has none after it was retried, or it would expire at once; a deadline that is still to come
 // stays.
 func TestRetryAfterTheDeadline(t *testing.T) {
@@ -72,8 +77,8 @@ func TestRetryAfterTheDeadline(t *testing.T) {
 		}
 		r.bury(time.Now(), task.Expired, fault.Timeout, ids[0])
 		r.bury(time.Now(), task.Dead, fault.HTTPStatus, ids[1:]...)
-		if n, refused, err := r.ledger.RetryDead(t.Context(), queue, fault.None); n != 3 || len(refused) > 0 || err != nil {
-			t.Fatalf("%d, %v, %v", n, refused, err)
+		if done, err := r.ledger.RetryDead(t.Context(), ledger.Selection{Queue: queue}); done.Changed != 3 || len(done.Refused) > 0 || err != nil {
+			t.Fatalf("%+v, %v", done, err)
 		}
 		for i, want := range []int64{0, 0, future.Unix()} {
 			m, err := task.DecodeMessage([]byte(r.rdb.HGet(t.Context(), r.keys.Task(ids[i].Key), "msg").Val()))
@@ -197,9 +202,9 @@ func TestAllDead(t *testing.T) {
 			r.bury(at.Add(time.Duration(i/100)*time.Second), task.Dead, kind, id)
 		}
 		r.bury(time.Now().Add(time.Hour), task.Dead, fault.HTTPStatus, ids[320]) // dies later
-		n, refused, err := r.ledger.RetryDead(t.Context(), queue, fault.HTTPStatus)
-		if err != nil || n != 107 || len(refused) != 0 {
-			t.Errorf("retried %d, %v, %v; want 107", n, refused, err)
+		done, err := r.ledger.RetryDead(t.Context(), ledger.Selection{Queue: queue, Filter: ledger.Filter{Reason: "http_status"}})
+		if err != nil || done.Changed != 107 || len(done.Refused) != 0 || done.Next != "" {
+			t.Errorf("retried %+v, %v; want 107", done, err)
 		}
 		waiting, _ := r.list(ledger.Query{State: task.Waiting})
 		var want []task.ID
@@ -212,8 +217,8 @@ func TestAllDead(t *testing.T) {
 		if !sameSet(idsOf(waiting), want) {
 			t.Errorf("%d tasks wait, want %d", len(waiting), len(want))
 		}
-		if n, _, err = r.ledger.DropDead(t.Context(), queue, fault.None); err != nil || n != 213 {
-			t.Errorf("dropped %d, %v; want 213", n, err)
+		if done, err = r.ledger.DropDead(t.Context(), ledger.Selection{Queue: queue}); err != nil || done.Changed != 213 {
+			t.Errorf("dropped %+v, %v; want 213", done, err)
 		}
 		if left, _ := r.list(ledger.Query{State: task.Dead}); !slices.Equal(idsOf(left), ids[320:321]) {
 			t.Errorf("left: %v", idsOf(left))
@@ -315,7 +320,7 @@ func TestAway(t *testing.T) {
 			},
 			"retry":  func() error { _, err := r.ledger.Retry(t.Context(), queue, keysOf(ids...)); return err },
 			"drop":   func() error { _, err := r.ledger.Drop(t.Context(), queue, keysOf(ids...)); return err },
-			"dead":   func() error { _, _, err := r.ledger.RetryDead(t.Context(), queue, fault.None); return err },
+			"dead":   func() error { _, err := r.ledger.RetryDead(t.Context(), ledger.Selection{Queue: queue}); return err },
 			"pause":  func() error { return r.ledger.Pause(t.Context(), queue) },
 			"resume": func() error { return r.ledger.Resume(t.Context(), queue) },
 			"exists": func() error { _, err := r.ledger.Exists(t.Context(), queue); return err },

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/drover-jobs/drover/protocol/client"
 	"github.com/drover-jobs/drover/protocol/fault"
@@ -33,8 +34,8 @@ type Query struct {
 	Limit int
 	// Token is that of the page before; empty for the first.
 	Token string
-	// Fault leaves only dead letters that died for this; None leaves all.
-	Fault fault.Kind
+	// Filter leaves only dead letters that fit.
+	Filter Filter
 	// Payloads asks for the payloads as well.
 	Payloads bool
 }
@@ -119,8 +120,11 @@ func sourcesOf(q Query) ([]source, error) {
 	if q.Limit < 0 || q.Limit > MaxLimit {
 		return nil, invalid("limit: %d is not between 0 and %d; go on with the page token for more", q.Limit, MaxLimit)
 	}
-	if q.Fault != fault.None && !buried(q.State) {
-		return nil, invalid("fault_kind: only dead letters are listed by what they died for")
+	if !q.Filter.empty() && !buried(q.State) {
+		return nil, invalid("filter: only dead letters are listed by what they died for, when, and with which message")
+	}
+	if err := q.Filter.validate(); err != nil {
+		return nil, err
 	}
 	keys := task.KeysOf(q.Queue)
 	switch q.State {
@@ -148,17 +152,10 @@ func wanted(t *task.Task, q Query) bool {
 	case task.Held:
 		return t.State == task.Held
 	case task.Dead, task.Quarantined, task.Expired:
-		return (q.State == task.Dead || t.State == q.State) && (q.Fault == fault.None || faultOf(t) == q.Fault)
+		return (q.State == task.Dead || t.State == q.State) && q.Filter.fits(t)
 	default:
 		return true
 	}
-}
-
-func faultOf(t *task.Task) fault.Kind {
-	if t.Fault == nil {
-		return fault.None
-	}
-	return t.Fault.Kind
 }
 
 // sighting is what a script saw of one task.
@@ -185,6 +182,9 @@ func (l *Ledger) taskOf(s sighting) *task.Task {
 	}
 	if t.State == task.Unknown {
 		return nil
+	}
+	if at, err := strconv.ParseFloat(s.score, 64); err == nil && t.Ended.IsZero() && s.stored.State == task.AsynqArchived {
+		t.Ended = time.Unix(int64(at), 0).UTC()
 	}
 	if t.State == task.Running && l.Known != nil {
 		l.Known(t)
@@ -230,7 +230,7 @@ func (l *Ledger) lookAt(ctx context.Context, queue string, from source, at token
 func (l *Ledger) total(ctx context.Context, q Query, sources []source) (int64, error) {
 	keys := task.KeysOf(q.Queue)
 	switch {
-	case q.State == task.Held || q.Fault != fault.None:
+	case q.State == task.Held || !q.Filter.empty():
 		return unknown, nil
 	case q.State == task.Quarantined || q.State == task.Expired:
 		n, err := ask(ctx, l, func(ctx context.Context) (int64, error) {

@@ -133,7 +133,7 @@ func TestListDead(t *testing.T) {
 		if e, total := r.list(ledger.Query{State: task.Expired}); !slices.Equal(idsOf(e), ids[10:11]) || total != 1 {
 			t.Errorf("expired: %v (%d)", e, total)
 		}
-		if d, total := r.list(ledger.Query{State: task.Dead, Fault: fault.Timeout, Limit: 2}); !sameSet(idsOf(d), append(ids[:5:5], ids[10])) || total != -1 {
+		if d, total := r.list(ledger.Query{State: task.Dead, Filter: ledger.Filter{Reason: "timeout"}, Limit: 2}); !sameSet(idsOf(d), append(ids[:5:5], ids[10])) || total != -1 {
 			t.Errorf("died of a timeout: %v (%d)", idsOf(d), total)
 		}
 	})
@@ -178,7 +178,10 @@ func TestListRefused(t *testing.T) {
 		"negative":  {ledger.Query{State: task.Dead, Limit: -1}, "between"},
 		"token":     {ledger.Query{State: task.Dead, Token: "?"}, "page_token"},
 		"token 2":   {ledger.Query{State: task.Dead, Token: "OTkgMCB4"}, "page_token"},
-		"kind":      {ledger.Query{State: task.Waiting, Fault: fault.Timeout}, "dead letters"},
+		"kind":      {ledger.Query{State: task.Waiting, Filter: ledger.Filter{Reason: "timeout"}}, "dead letters"},
+		"reason":    {ledger.Query{State: task.Dead, Filter: ledger.Filter{Reason: "memory-mux"}}, `did you mean "memory-max"`},
+		"match":     {ledger.Query{State: task.Dead, Filter: ledger.Filter{Match: strings.Repeat("x", 1025)}}, "1024"},
+		"never":     {ledger.Query{State: task.Dead, Filter: ledger.Filter{DiedBefore: time.Unix(5, 0), DiedSince: time.Unix(5, 0)}}, "died_since"},
 	} {
 		c.q.Queue = queue
 		_, err := l.List(t.Context(), c.q)

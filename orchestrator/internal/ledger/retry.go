@@ -39,11 +39,15 @@ func (l *Ledger) retryBatch(ctx context.Context, queue string, seen []sighting) 
 			t.Attempts = 0
 		}
 		event, err := task.EncodeEvents(&task.Event{ID: s.id, State: task.Waiting, At: now.UTC(), Attempts: t.Attempts})
+		var mark []byte
+		if err == nil {
+			mark, err = task.EncodeHistory([]task.Attempt{{Number: t.Attempts, Manager: l.Manager, Started: now, End: task.EndRetried}})
+		}
 		if err != nil {
 			changes[i] = refuse(s, "its ID cannot be written: "+err.Error())
 			continue
 		}
-		args = append(args, s.key, s.stored.State, sum(s.stored.Message), encoded, suspect, event)
+		args = append(args, s.key, s.stored.State, sum(s.stored.Message), encoded, suspect, event, mark)
 		sent = append(sent, i)
 	}
 	return l.run(ctx, l.retry, []string{names.Pending(), names.Retry(), names.Archived()}, args, seen, sent, changes, task.Waiting)

@@ -13,13 +13,14 @@
 --   message   asynq message to have from now on; empty to leave it
 --   suspect   "1" when it must run alone in a process
 --   event     encoded events
+--   mark      encoded history that says that the task was put back
 -- Returns a list with 1 for each task that was put back and 0 for each that is not any more what the caller saw.
--- The history of a task stays. asynq's uniqueness lock of a dead letter is left alone, as asynq does.
+-- The history of a task stays, with the mark behind it: histories joined end to end are one. asynq's uniqueness lock of a dead letter is left alone, as asynq does.
 local results, events = {}, {}
-for i = 6, #ARGV, 6 do
+for i = 6, #ARGV, 7 do
   local id, state = ARGV[i], ARGV[i + 1]
   local task = ARGV[1] .. id
-  local now = redis.pcall("HMGET", task, "state", "msg")
+  local now = redis.pcall("HMGET", task, "state", "msg", "drover_history")
   if now[1] ~= state or redis.sha1hex(now[2] or "") ~= ARGV[i + 2] then
     results[#results + 1] = 0
   else
@@ -34,7 +35,7 @@ for i = 6, #ARGV, 6 do
       redis.call("HDEL", task, "drover_order")
       redis.call("RPUSH", KEYS[1], id)
     end
-    redis.call("HSET", task, "state", "pending", "pending_since", ARGV[5])
+    redis.call("HSET", task, "state", "pending", "pending_since", ARGV[5], "drover_history", (now[3] or "") .. ARGV[i + 6])
     if ARGV[i + 3] ~= "" then
       redis.call("HSET", task, "msg", ARGV[i + 3])
     end

@@ -21,12 +21,17 @@ func (t token) String() string {
 // maxToken bounds what is read as a token, in bytes; a key has 255 at most in Drover, but asynq allows more.
 const maxToken = 4 << 10
 
+// errToken says that a token is none.
+func errToken() error {
+	return invalid("page_token: it is not one that an answer had; begin with the first page again")
+}
+
 // parseToken reads a token of a list with so many sources; the beginning for an empty one.
 func parseToken(s string, sources int) (token, error) {
 	if s == "" {
 		return token{}, nil
 	}
-	refused := invalid("page_token: it is not one that an answer had; begin with the first page again")
+	refused := errToken()
 	if len(s) > maxToken {
 		return token{}, refused
 	}

@@ -1527,7 +1527,9 @@ type ListTasksRequest struct {
 	// Only dead letters that died for this; unspecified for all.
 	FaultKind v1.FaultKind `protobuf:"varint,5,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
 	// With the payloads; they can be large, and then a page has fewer tasks.
-	WithPayload   bool `protobuf:"varint,6,opt,name=with_payload,json=withPayload,proto3" json:"with_payload,omitempty"`
+	WithPayload bool `protobuf:"varint,6,opt,name=with_payload,json=withPayload,proto3" json:"with_payload,omitempty"`
+	// Only dead letters that fit; fault_kind is the older way to say its reason.
+	Filter        *DeadFilter `protobuf:"bytes,7,opt,name=filter,proto3" json:"filter,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1604,6 +1606,86 @@ func (x *ListTasksRequest) GetWithPayload() bool {
 	return false
 }
 
+func (x *ListTasksRequest) GetFilter() *DeadFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+// DeadFilter chooses among dead letters; what is not said leaves all.
+type DeadFilter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What they died for: the name of a fault kind such as "timeout", why their last process ended such as "memory-max", or the state
+	// "dead", "quarantined" or "expired".
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Only those that died before this moment, and not before that one, in Unix milliseconds; 0 for no bound.
+	DiedBeforeMs int64 `protobuf:"varint,2,opt,name=died_before_ms,json=diedBeforeMs,proto3" json:"died_before_ms,omitempty"`
+	DiedSinceMs  int64 `protobuf:"varint,3,opt,name=died_since_ms,json=diedSinceMs,proto3" json:"died_since_ms,omitempty"`
+	// Only those whose error message contains this, in upper or lower case.
+	Match         string `protobuf:"bytes,4,opt,name=match,proto3" json:"match,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadFilter) Reset() {
+	*x = DeadFilter{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadFilter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadFilter) ProtoMessage() {}
+
+func (x *DeadFilter) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadFilter.ProtoReflect.Descriptor instead.
+func (*DeadFilter) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *DeadFilter) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *DeadFilter) GetDiedBeforeMs() int64 {
+	if x != nil {
+		return x.DiedBeforeMs
+	}
+	return 0
+}
+
+func (x *DeadFilter) GetDiedSinceMs() int64 {
+	if x != nil {
+		return x.DiedSinceMs
+	}
+	return 0
+}
+
+func (x *DeadFilter) GetMatch() string {
+	if x != nil {
+		return x.Match
+	}
+	return ""
+}
+
 type ListTasksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// May be fewer than were asked for, even none, although there are more: only the token says.
@@ -1618,7 +1700,7 @@ type ListTasksResponse struct {
 
 func (x *ListTasksResponse) Reset() {
 	*x = ListTasksResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[19]
+	mi := &file_drover_api_v1_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1630,7 +1712,7 @@ func (x *ListTasksResponse) String() string {
 func (*ListTasksResponse) ProtoMessage() {}
 
 func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[19]
+	mi := &file_drover_api_v1_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1643,7 +1725,7 @@ func (x *ListTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTasksResponse.ProtoReflect.Descriptor instead.
 func (*ListTasksResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{19}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListTasksResponse) GetTasks() []*v1.Task {
@@ -1674,14 +1756,16 @@ type TaskSelection struct {
 	// All dead letters of this queue: dead, quarantined and expired tasks; empty for none.
 	DeadOfQueue string `protobuf:"bytes,2,opt,name=dead_of_queue,json=deadOfQueue,proto3" json:"dead_of_queue,omitempty"`
 	// Of these only the ones that died for this; unspecified for all.
-	FaultKind     v1.FaultKind `protobuf:"varint,3,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
+	FaultKind v1.FaultKind `protobuf:"varint,3,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
+	// Instead of both: dead letters of a queue that fit, in parts. A manager that does not know this refuses the call rather than take all.
+	Dead          *DeadSelection `protobuf:"bytes,4,opt,name=dead,proto3" json:"dead,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *TaskSelection) Reset() {
 	*x = TaskSelection{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[20]
+	mi := &file_drover_api_v1_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +1777,7 @@ func (x *TaskSelection) String() string {
 func (*TaskSelection) ProtoMessage() {}
 
 func (x *TaskSelection) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[20]
+	mi := &file_drover_api_v1_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +1790,7 @@ func (x *TaskSelection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskSelection.ProtoReflect.Descriptor instead.
 func (*TaskSelection) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{20}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TaskSelection) GetIds() []string {
@@ -1730,6 +1814,93 @@ func (x *TaskSelection) GetFaultKind() v1.FaultKind {
 	return v1.FaultKind(0)
 }
 
+func (x *TaskSelection) GetDead() *DeadSelection {
+	if x != nil {
+		return x.Dead
+	}
+	return nil
+}
+
+// DeadSelection chooses dead letters of a queue, the oldest first. What dies after the first part began is left alone.
+type DeadSelection struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Queue  string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
+	Filter *DeadFilter            `protobuf:"bytes,2,opt,name=filter,proto3" json:"filter,omitempty"`
+	// Counts them and changes nothing.
+	DryRun bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	// A part ends after about this many; 0 is all at once, 1000 the most.
+	Limit int32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Where to go on; from the answer before.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadSelection) Reset() {
+	*x = DeadSelection{}
+	mi := &file_drover_api_v1_control_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadSelection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadSelection) ProtoMessage() {}
+
+func (x *DeadSelection) ProtoReflect() protoreflect.Message {
+	mi := &file_drover_api_v1_control_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadSelection.ProtoReflect.Descriptor instead.
+func (*DeadSelection) Descriptor() ([]byte, []int) {
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *DeadSelection) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *DeadSelection) GetFilter() *DeadFilter {
+	if x != nil {
+		return x.Filter
+	}
+	return nil
+}
+
+func (x *DeadSelection) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+func (x *DeadSelection) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *DeadSelection) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
 // TaskChange is what became of one task.
 type TaskChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1744,7 +1915,7 @@ type TaskChange struct {
 
 func (x *TaskChange) Reset() {
 	*x = TaskChange{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[21]
+	mi := &file_drover_api_v1_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1756,7 +1927,7 @@ func (x *TaskChange) String() string {
 func (*TaskChange) ProtoMessage() {}
 
 func (x *TaskChange) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[21]
+	mi := &file_drover_api_v1_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1769,7 +1940,7 @@ func (x *TaskChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChange.ProtoReflect.Descriptor instead.
 func (*TaskChange) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{21}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TaskChange) GetId() string {
@@ -1802,7 +1973,7 @@ type RetryTasksRequest struct {
 
 func (x *RetryTasksRequest) Reset() {
 	*x = RetryTasksRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[22]
+	mi := &file_drover_api_v1_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1814,7 +1985,7 @@ func (x *RetryTasksRequest) String() string {
 func (*RetryTasksRequest) ProtoMessage() {}
 
 func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[22]
+	mi := &file_drover_api_v1_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1827,7 +1998,7 @@ func (x *RetryTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksRequest.ProtoReflect.Descriptor instead.
 func (*RetryTasksRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{22}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RetryTasksRequest) GetTasks() *TaskSelection {
@@ -1841,15 +2012,17 @@ type RetryTasksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// One for each ID that was named; for a queue only those that were refused.
 	Changes []*TaskChange `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
-	// How many were changed.
-	Changed       int64 `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	// How many were changed, or would be.
+	Changed int64 `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	// Of a selection of dead letters: where the next part begins; empty after the last.
+	NextPageToken string `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RetryTasksResponse) Reset() {
 	*x = RetryTasksResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[23]
+	mi := &file_drover_api_v1_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1861,7 +2034,7 @@ func (x *RetryTasksResponse) String() string {
 func (*RetryTasksResponse) ProtoMessage() {}
 
 func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[23]
+	mi := &file_drover_api_v1_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +2047,7 @@ func (x *RetryTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryTasksResponse.ProtoReflect.Descriptor instead.
 func (*RetryTasksResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{23}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RetryTasksResponse) GetChanges() []*TaskChange {
@@ -1891,6 +2064,13 @@ func (x *RetryTasksResponse) GetChanged() int64 {
 	return 0
 }
 
+func (x *RetryTasksResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 type DropTasksRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tasks         *TaskSelection         `protobuf:"bytes,1,opt,name=tasks,proto3" json:"tasks,omitempty"`
@@ -1900,7 +2080,7 @@ type DropTasksRequest struct {
 
 func (x *DropTasksRequest) Reset() {
 	*x = DropTasksRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[24]
+	mi := &file_drover_api_v1_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1912,7 +2092,7 @@ func (x *DropTasksRequest) String() string {
 func (*DropTasksRequest) ProtoMessage() {}
 
 func (x *DropTasksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[24]
+	mi := &file_drover_api_v1_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1925,7 +2105,7 @@ func (x *DropTasksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropTasksRequest.ProtoReflect.Descriptor instead.
 func (*DropTasksRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{24}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *DropTasksRequest) GetTasks() *TaskSelection {
@@ -1939,13 +2119,14 @@ type DropTasksResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Changes       []*TaskChange          `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"`
 	Changed       int64                  `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,3,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DropTasksResponse) Reset() {
 	*x = DropTasksResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[25]
+	mi := &file_drover_api_v1_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +2138,7 @@ func (x *DropTasksResponse) String() string {
 func (*DropTasksResponse) ProtoMessage() {}
 
 func (x *DropTasksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[25]
+	mi := &file_drover_api_v1_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +2151,7 @@ func (x *DropTasksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropTasksResponse.ProtoReflect.Descriptor instead.
 func (*DropTasksResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{25}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *DropTasksResponse) GetChanges() []*TaskChange {
@@ -1987,6 +2168,13 @@ func (x *DropTasksResponse) GetChanged() int64 {
 	return 0
 }
 
+func (x *DropTasksResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 type PauseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Queue string                 `protobuf:"bytes,1,opt,name=queue,proto3" json:"queue,omitempty"`
@@ -1998,7 +2186,7 @@ type PauseRequest struct {
 
 func (x *PauseRequest) Reset() {
 	*x = PauseRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[26]
+	mi := &file_drover_api_v1_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2198,7 @@ func (x *PauseRequest) String() string {
 func (*PauseRequest) ProtoMessage() {}
 
 func (x *PauseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[26]
+	mi := &file_drover_api_v1_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2211,7 @@ func (x *PauseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseRequest.ProtoReflect.Descriptor instead.
 func (*PauseRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{26}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PauseRequest) GetQueue() string {
@@ -2048,7 +2236,7 @@ type PauseResponse struct {
 
 func (x *PauseResponse) Reset() {
 	*x = PauseResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[27]
+	mi := &file_drover_api_v1_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2060,7 +2248,7 @@ func (x *PauseResponse) String() string {
 func (*PauseResponse) ProtoMessage() {}
 
 func (x *PauseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[27]
+	mi := &file_drover_api_v1_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2073,7 +2261,7 @@ func (x *PauseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseResponse.ProtoReflect.Descriptor instead.
 func (*PauseResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{27}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{29}
 }
 
 type ResumeRequest struct {
@@ -2085,7 +2273,7 @@ type ResumeRequest struct {
 
 func (x *ResumeRequest) Reset() {
 	*x = ResumeRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[28]
+	mi := &file_drover_api_v1_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2097,7 +2285,7 @@ func (x *ResumeRequest) String() string {
 func (*ResumeRequest) ProtoMessage() {}
 
 func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[28]
+	mi := &file_drover_api_v1_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2110,7 +2298,7 @@ func (x *ResumeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{28}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResumeRequest) GetQueue() string {
@@ -2128,7 +2316,7 @@ type ResumeResponse struct {
 
 func (x *ResumeResponse) Reset() {
 	*x = ResumeResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[29]
+	mi := &file_drover_api_v1_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2140,7 +2328,7 @@ func (x *ResumeResponse) String() string {
 func (*ResumeResponse) ProtoMessage() {}
 
 func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[29]
+	mi := &file_drover_api_v1_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2153,7 +2341,7 @@ func (x *ResumeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeResponse.ProtoReflect.Descriptor instead.
 func (*ResumeResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{29}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{31}
 }
 
 type RestartRequest struct {
@@ -2167,7 +2355,7 @@ type RestartRequest struct {
 
 func (x *RestartRequest) Reset() {
 	*x = RestartRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[30]
+	mi := &file_drover_api_v1_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2367,7 @@ func (x *RestartRequest) String() string {
 func (*RestartRequest) ProtoMessage() {}
 
 func (x *RestartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[30]
+	mi := &file_drover_api_v1_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2380,7 @@ func (x *RestartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartRequest.ProtoReflect.Descriptor instead.
 func (*RestartRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{30}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *RestartRequest) GetQueue() string {
@@ -2219,7 +2407,7 @@ type RestartResponse struct {
 
 func (x *RestartResponse) Reset() {
 	*x = RestartResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[31]
+	mi := &file_drover_api_v1_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2231,7 +2419,7 @@ func (x *RestartResponse) String() string {
 func (*RestartResponse) ProtoMessage() {}
 
 func (x *RestartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[31]
+	mi := &file_drover_api_v1_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2244,7 +2432,7 @@ func (x *RestartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartResponse.ProtoReflect.Descriptor instead.
 func (*RestartResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{31}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RestartResponse) GetWorkers() int32 {
@@ -2263,7 +2451,7 @@ type KillRequest struct {
 
 func (x *KillRequest) Reset() {
 	*x = KillRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[32]
+	mi := &file_drover_api_v1_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2463,7 @@ func (x *KillRequest) String() string {
 func (*KillRequest) ProtoMessage() {}
 
 func (x *KillRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[32]
+	mi := &file_drover_api_v1_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2476,7 @@ func (x *KillRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillRequest.ProtoReflect.Descriptor instead.
 func (*KillRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{32}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *KillRequest) GetWorker() uint64 {
@@ -2309,7 +2497,7 @@ type KillResponse struct {
 
 func (x *KillResponse) Reset() {
 	*x = KillResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[33]
+	mi := &file_drover_api_v1_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +2509,7 @@ func (x *KillResponse) String() string {
 func (*KillResponse) ProtoMessage() {}
 
 func (x *KillResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[33]
+	mi := &file_drover_api_v1_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +2522,7 @@ func (x *KillResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillResponse.ProtoReflect.Descriptor instead.
 func (*KillResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{33}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *KillResponse) GetPid() int32 {
@@ -2363,7 +2551,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[34]
+	mi := &file_drover_api_v1_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2563,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[34]
+	mi := &file_drover_api_v1_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2576,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{34}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *LogsRequest) GetWorker() uint64 {
@@ -2425,7 +2613,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[35]
+	mi := &file_drover_api_v1_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2625,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[35]
+	mi := &file_drover_api_v1_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2638,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{35}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *LogsResponse) GetLines() []string {
@@ -2483,7 +2671,7 @@ type StacksRequest struct {
 
 func (x *StacksRequest) Reset() {
 	*x = StacksRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[36]
+	mi := &file_drover_api_v1_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2495,7 +2683,7 @@ func (x *StacksRequest) String() string {
 func (*StacksRequest) ProtoMessage() {}
 
 func (x *StacksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[36]
+	mi := &file_drover_api_v1_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2508,7 +2696,7 @@ func (x *StacksRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StacksRequest.ProtoReflect.Descriptor instead.
 func (*StacksRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{36}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StacksRequest) GetWorker() uint64 {
@@ -2527,7 +2715,7 @@ type StacksResponse struct {
 
 func (x *StacksResponse) Reset() {
 	*x = StacksResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[37]
+	mi := &file_drover_api_v1_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2539,7 +2727,7 @@ func (x *StacksResponse) String() string {
 func (*StacksResponse) ProtoMessage() {}
 
 func (x *StacksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[37]
+	mi := &file_drover_api_v1_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2552,7 +2740,7 @@ func (x *StacksResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StacksResponse.ProtoReflect.Descriptor instead.
 func (*StacksResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{37}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *StacksResponse) GetText() string {
@@ -2572,7 +2760,7 @@ type SchedulesRequest struct {
 
 func (x *SchedulesRequest) Reset() {
 	*x = SchedulesRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[38]
+	mi := &file_drover_api_v1_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2584,7 +2772,7 @@ func (x *SchedulesRequest) String() string {
 func (*SchedulesRequest) ProtoMessage() {}
 
 func (x *SchedulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[38]
+	mi := &file_drover_api_v1_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2597,7 +2785,7 @@ func (x *SchedulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulesRequest.ProtoReflect.Descriptor instead.
 func (*SchedulesRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{38}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SchedulesRequest) GetName() string {
@@ -2618,7 +2806,7 @@ type SchedulesResponse struct {
 
 func (x *SchedulesResponse) Reset() {
 	*x = SchedulesResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[39]
+	mi := &file_drover_api_v1_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2630,7 +2818,7 @@ func (x *SchedulesResponse) String() string {
 func (*SchedulesResponse) ProtoMessage() {}
 
 func (x *SchedulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[39]
+	mi := &file_drover_api_v1_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2643,7 +2831,7 @@ func (x *SchedulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SchedulesResponse.ProtoReflect.Descriptor instead.
 func (*SchedulesResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{39}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SchedulesResponse) GetSchedules() []*Schedule {
@@ -2705,7 +2893,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[40]
+	mi := &file_drover_api_v1_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +2905,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[40]
+	mi := &file_drover_api_v1_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +2918,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{40}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Schedule) GetName() string {
@@ -2913,7 +3101,7 @@ type ScheduledRun struct {
 
 func (x *ScheduledRun) Reset() {
 	*x = ScheduledRun{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[41]
+	mi := &file_drover_api_v1_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2925,7 +3113,7 @@ func (x *ScheduledRun) String() string {
 func (*ScheduledRun) ProtoMessage() {}
 
 func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[41]
+	mi := &file_drover_api_v1_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2938,7 +3126,7 @@ func (x *ScheduledRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ScheduledRun.ProtoReflect.Descriptor instead.
 func (*ScheduledRun) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{41}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ScheduledRun) GetDueMs() int64 {
@@ -2966,7 +3154,7 @@ type PauseScheduleRequest struct {
 
 func (x *PauseScheduleRequest) Reset() {
 	*x = PauseScheduleRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[42]
+	mi := &file_drover_api_v1_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +3166,7 @@ func (x *PauseScheduleRequest) String() string {
 func (*PauseScheduleRequest) ProtoMessage() {}
 
 func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[42]
+	mi := &file_drover_api_v1_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +3179,7 @@ func (x *PauseScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleRequest.ProtoReflect.Descriptor instead.
 func (*PauseScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{42}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PauseScheduleRequest) GetName() string {
@@ -3018,7 +3206,7 @@ type PauseScheduleResponse struct {
 
 func (x *PauseScheduleResponse) Reset() {
 	*x = PauseScheduleResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[43]
+	mi := &file_drover_api_v1_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3030,7 +3218,7 @@ func (x *PauseScheduleResponse) String() string {
 func (*PauseScheduleResponse) ProtoMessage() {}
 
 func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[43]
+	mi := &file_drover_api_v1_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3043,7 +3231,7 @@ func (x *PauseScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseScheduleResponse.ProtoReflect.Descriptor instead.
 func (*PauseScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{43}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PauseScheduleResponse) GetChanged() bool {
@@ -3063,7 +3251,7 @@ type ResumeScheduleRequest struct {
 
 func (x *ResumeScheduleRequest) Reset() {
 	*x = ResumeScheduleRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[44]
+	mi := &file_drover_api_v1_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3075,7 +3263,7 @@ func (x *ResumeScheduleRequest) String() string {
 func (*ResumeScheduleRequest) ProtoMessage() {}
 
 func (x *ResumeScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[44]
+	mi := &file_drover_api_v1_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3088,7 +3276,7 @@ func (x *ResumeScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeScheduleRequest.ProtoReflect.Descriptor instead.
 func (*ResumeScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{44}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ResumeScheduleRequest) GetName() string {
@@ -3115,7 +3303,7 @@ type ResumeScheduleResponse struct {
 
 func (x *ResumeScheduleResponse) Reset() {
 	*x = ResumeScheduleResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[45]
+	mi := &file_drover_api_v1_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3127,7 +3315,7 @@ func (x *ResumeScheduleResponse) String() string {
 func (*ResumeScheduleResponse) ProtoMessage() {}
 
 func (x *ResumeScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[45]
+	mi := &file_drover_api_v1_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3140,7 +3328,7 @@ func (x *ResumeScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeScheduleResponse.ProtoReflect.Descriptor instead.
 func (*ResumeScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{45}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ResumeScheduleResponse) GetChanged() bool {
@@ -3160,7 +3348,7 @@ type RunScheduleRequest struct {
 
 func (x *RunScheduleRequest) Reset() {
 	*x = RunScheduleRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[46]
+	mi := &file_drover_api_v1_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3172,7 +3360,7 @@ func (x *RunScheduleRequest) String() string {
 func (*RunScheduleRequest) ProtoMessage() {}
 
 func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[46]
+	mi := &file_drover_api_v1_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3185,7 +3373,7 @@ func (x *RunScheduleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleRequest.ProtoReflect.Descriptor instead.
 func (*RunScheduleRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{46}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RunScheduleRequest) GetName() string {
@@ -3211,7 +3399,7 @@ type RunScheduleResponse struct {
 
 func (x *RunScheduleResponse) Reset() {
 	*x = RunScheduleResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[47]
+	mi := &file_drover_api_v1_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3223,7 +3411,7 @@ func (x *RunScheduleResponse) String() string {
 func (*RunScheduleResponse) ProtoMessage() {}
 
 func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[47]
+	mi := &file_drover_api_v1_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3236,7 +3424,7 @@ func (x *RunScheduleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunScheduleResponse.ProtoReflect.Descriptor instead.
 func (*RunScheduleResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{47}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RunScheduleResponse) GetTaskId() string {
@@ -3256,7 +3444,7 @@ type SettingsRequest struct {
 
 func (x *SettingsRequest) Reset() {
 	*x = SettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[48]
+	mi := &file_drover_api_v1_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3268,7 +3456,7 @@ func (x *SettingsRequest) String() string {
 func (*SettingsRequest) ProtoMessage() {}
 
 func (x *SettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[48]
+	mi := &file_drover_api_v1_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3281,7 +3469,7 @@ func (x *SettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingsRequest.ProtoReflect.Descriptor instead.
 func (*SettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{48}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SettingsRequest) GetQueue() string {
@@ -3303,7 +3491,7 @@ type SettingsResponse struct {
 
 func (x *SettingsResponse) Reset() {
 	*x = SettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[49]
+	mi := &file_drover_api_v1_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3315,7 +3503,7 @@ func (x *SettingsResponse) String() string {
 func (*SettingsResponse) ProtoMessage() {}
 
 func (x *SettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[49]
+	mi := &file_drover_api_v1_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3328,7 +3516,7 @@ func (x *SettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingsResponse.ProtoReflect.Descriptor instead.
 func (*SettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{49}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SettingsResponse) GetVersion() uint64 {
@@ -3376,7 +3564,7 @@ type Setting struct {
 
 func (x *Setting) Reset() {
 	*x = Setting{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[50]
+	mi := &file_drover_api_v1_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3388,7 +3576,7 @@ func (x *Setting) String() string {
 func (*Setting) ProtoMessage() {}
 
 func (x *Setting) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[50]
+	mi := &file_drover_api_v1_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3401,7 +3589,7 @@ func (x *Setting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Setting.ProtoReflect.Descriptor instead.
 func (*Setting) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{50}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Setting) GetQueue() string {
@@ -3488,7 +3676,7 @@ type SettingChange struct {
 
 func (x *SettingChange) Reset() {
 	*x = SettingChange{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[51]
+	mi := &file_drover_api_v1_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3500,7 +3688,7 @@ func (x *SettingChange) String() string {
 func (*SettingChange) ProtoMessage() {}
 
 func (x *SettingChange) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[51]
+	mi := &file_drover_api_v1_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3513,7 +3701,7 @@ func (x *SettingChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingChange.ProtoReflect.Descriptor instead.
 func (*SettingChange) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{51}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SettingChange) GetQueue() string {
@@ -3559,7 +3747,7 @@ type ChangeSettingsRequest struct {
 
 func (x *ChangeSettingsRequest) Reset() {
 	*x = ChangeSettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[52]
+	mi := &file_drover_api_v1_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3571,7 +3759,7 @@ func (x *ChangeSettingsRequest) String() string {
 func (*ChangeSettingsRequest) ProtoMessage() {}
 
 func (x *ChangeSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[52]
+	mi := &file_drover_api_v1_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3584,7 +3772,7 @@ func (x *ChangeSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeSettingsRequest.ProtoReflect.Descriptor instead.
 func (*ChangeSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{52}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ChangeSettingsRequest) GetChanges() []*SettingChange {
@@ -3625,7 +3813,7 @@ type ChangeSettingsResponse struct {
 
 func (x *ChangeSettingsResponse) Reset() {
 	*x = ChangeSettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[53]
+	mi := &file_drover_api_v1_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3637,7 +3825,7 @@ func (x *ChangeSettingsResponse) String() string {
 func (*ChangeSettingsResponse) ProtoMessage() {}
 
 func (x *ChangeSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[53]
+	mi := &file_drover_api_v1_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3650,7 +3838,7 @@ func (x *ChangeSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeSettingsResponse.ProtoReflect.Descriptor instead.
 func (*ChangeSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{53}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ChangeSettingsResponse) GetVersion() uint64 {
@@ -3683,7 +3871,7 @@ type SettingEffect struct {
 
 func (x *SettingEffect) Reset() {
 	*x = SettingEffect{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[54]
+	mi := &file_drover_api_v1_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3695,7 +3883,7 @@ func (x *SettingEffect) String() string {
 func (*SettingEffect) ProtoMessage() {}
 
 func (x *SettingEffect) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[54]
+	mi := &file_drover_api_v1_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3708,7 +3896,7 @@ func (x *SettingEffect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SettingEffect.ProtoReflect.Descriptor instead.
 func (*SettingEffect) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{54}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *SettingEffect) GetQueue() string {
@@ -3755,7 +3943,7 @@ type UndoSettingsRequest struct {
 
 func (x *UndoSettingsRequest) Reset() {
 	*x = UndoSettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[55]
+	mi := &file_drover_api_v1_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3767,7 +3955,7 @@ func (x *UndoSettingsRequest) String() string {
 func (*UndoSettingsRequest) ProtoMessage() {}
 
 func (x *UndoSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[55]
+	mi := &file_drover_api_v1_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3780,7 +3968,7 @@ func (x *UndoSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoSettingsRequest.ProtoReflect.Descriptor instead.
 func (*UndoSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{55}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *UndoSettingsRequest) GetWho() string {
@@ -3800,7 +3988,7 @@ type UndoSettingsResponse struct {
 
 func (x *UndoSettingsResponse) Reset() {
 	*x = UndoSettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[56]
+	mi := &file_drover_api_v1_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3812,7 +4000,7 @@ func (x *UndoSettingsResponse) String() string {
 func (*UndoSettingsResponse) ProtoMessage() {}
 
 func (x *UndoSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[56]
+	mi := &file_drover_api_v1_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3825,7 +4013,7 @@ func (x *UndoSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndoSettingsResponse.ProtoReflect.Descriptor instead.
 func (*UndoSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{56}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *UndoSettingsResponse) GetVersion() uint64 {
@@ -3851,7 +4039,7 @@ type SaveSettingsRequest struct {
 
 func (x *SaveSettingsRequest) Reset() {
 	*x = SaveSettingsRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[57]
+	mi := &file_drover_api_v1_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3863,7 +4051,7 @@ func (x *SaveSettingsRequest) String() string {
 func (*SaveSettingsRequest) ProtoMessage() {}
 
 func (x *SaveSettingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[57]
+	mi := &file_drover_api_v1_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3876,7 +4064,7 @@ func (x *SaveSettingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSettingsRequest.ProtoReflect.Descriptor instead.
 func (*SaveSettingsRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{57}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SaveSettingsRequest) GetWho() string {
@@ -3896,7 +4084,7 @@ type SaveSettingsResponse struct {
 
 func (x *SaveSettingsResponse) Reset() {
 	*x = SaveSettingsResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[58]
+	mi := &file_drover_api_v1_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3908,7 +4096,7 @@ func (x *SaveSettingsResponse) String() string {
 func (*SaveSettingsResponse) ProtoMessage() {}
 
 func (x *SaveSettingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[58]
+	mi := &file_drover_api_v1_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3921,7 +4109,7 @@ func (x *SaveSettingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveSettingsResponse.ProtoReflect.Descriptor instead.
 func (*SaveSettingsResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{58}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *SaveSettingsResponse) GetPath() string {
@@ -3947,7 +4135,7 @@ type ReloadRequest struct {
 
 func (x *ReloadRequest) Reset() {
 	*x = ReloadRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[59]
+	mi := &file_drover_api_v1_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3959,7 +4147,7 @@ func (x *ReloadRequest) String() string {
 func (*ReloadRequest) ProtoMessage() {}
 
 func (x *ReloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[59]
+	mi := &file_drover_api_v1_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3972,7 +4160,7 @@ func (x *ReloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadRequest.ProtoReflect.Descriptor instead.
 func (*ReloadRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{59}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ReloadRequest) GetWho() string {
@@ -3994,7 +4182,7 @@ type ReloadResponse struct {
 
 func (x *ReloadResponse) Reset() {
 	*x = ReloadResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[60]
+	mi := &file_drover_api_v1_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4006,7 +4194,7 @@ func (x *ReloadResponse) String() string {
 func (*ReloadResponse) ProtoMessage() {}
 
 func (x *ReloadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[60]
+	mi := &file_drover_api_v1_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4019,7 +4207,7 @@ func (x *ReloadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReloadResponse.ProtoReflect.Descriptor instead.
 func (*ReloadResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{60}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ReloadResponse) GetVersion() uint64 {
@@ -4055,7 +4243,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[61]
+	mi := &file_drover_api_v1_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4067,7 +4255,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[61]
+	mi := &file_drover_api_v1_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4080,7 +4268,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{61}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *WatchRequest) GetQueue() string {
@@ -4113,7 +4301,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[62]
+	mi := &file_drover_api_v1_control_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4125,7 +4313,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[62]
+	mi := &file_drover_api_v1_control_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4138,7 +4326,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{62}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *WatchResponse) GetAtMs() int64 {
@@ -4236,7 +4424,7 @@ type WorkerEvent struct {
 
 func (x *WorkerEvent) Reset() {
 	*x = WorkerEvent{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[63]
+	mi := &file_drover_api_v1_control_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4248,7 +4436,7 @@ func (x *WorkerEvent) String() string {
 func (*WorkerEvent) ProtoMessage() {}
 
 func (x *WorkerEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[63]
+	mi := &file_drover_api_v1_control_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4261,7 +4449,7 @@ func (x *WorkerEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerEvent.ProtoReflect.Descriptor instead.
 func (*WorkerEvent) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{63}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *WorkerEvent) GetWorker() uint64 {
@@ -4322,7 +4510,7 @@ type QueueEvent struct {
 
 func (x *QueueEvent) Reset() {
 	*x = QueueEvent{}
-	mi := &file_drover_api_v1_control_proto_msgTypes[64]
+	mi := &file_drover_api_v1_control_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4334,7 +4522,7 @@ func (x *QueueEvent) String() string {
 func (*QueueEvent) ProtoMessage() {}
 
 func (x *QueueEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_drover_api_v1_control_proto_msgTypes[64]
+	mi := &file_drover_api_v1_control_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4347,7 +4535,7 @@ func (x *QueueEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueEvent.ProtoReflect.Descriptor instead.
 func (*QueueEvent) Descriptor() ([]byte, []int) {
-	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{64}
+	return file_drover_api_v1_control_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *QueueEvent) GetQueue() string {
@@ -4508,7 +4696,7 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\x12\x19\n" +
 	"\buntil_ms\x18\x05 \x01(\x03R\auntilMs\x12$\n" +
 	"\x0eholder_task_id\x18\x06 \x01(\tR\fholderTaskId\x12%\n" +
-	"\x0eholder_manager\x18\a \x01(\tR\rholderManager\"\xe7\x01\n" +
+	"\x0eholder_manager\x18\a \x01(\tR\rholderManager\"\x9a\x02\n" +
 	"\x10ListTasksRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.drover.task.v1.StateR\x05state\x12\x14\n" +
@@ -4517,31 +4705,48 @@ const file_drover_api_v1_control_proto_rawDesc = "" +
 	"page_token\x18\x04 \x01(\tR\tpageToken\x128\n" +
 	"\n" +
 	"fault_kind\x18\x05 \x01(\x0e2\x19.drover.task.v1.FaultKindR\tfaultKind\x12!\n" +
-	"\fwith_payload\x18\x06 \x01(\bR\vwithPayload\"}\n" +
+	"\fwith_payload\x18\x06 \x01(\bR\vwithPayload\x121\n" +
+	"\x06filter\x18\a \x01(\v2\x19.drover.api.v1.DeadFilterR\x06filter\"\x84\x01\n" +
+	"\n" +
+	"DeadFilter\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12$\n" +
+	"\x0edied_before_ms\x18\x02 \x01(\x03R\fdiedBeforeMs\x12\"\n" +
+	"\rdied_since_ms\x18\x03 \x01(\x03R\vdiedSinceMs\x12\x14\n" +
+	"\x05match\x18\x04 \x01(\tR\x05match\"}\n" +
 	"\x11ListTasksResponse\x12*\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x14.drover.task.v1.TaskR\x05tasks\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12\x14\n" +
-	"\x05total\x18\x03 \x01(\x03R\x05total\"\x7f\n" +
+	"\x05total\x18\x03 \x01(\x03R\x05total\"\xb1\x01\n" +
 	"\rTaskSelection\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\"\n" +
 	"\rdead_of_queue\x18\x02 \x01(\tR\vdeadOfQueue\x128\n" +
 	"\n" +
-	"fault_kind\x18\x03 \x01(\x0e2\x19.drover.task.v1.FaultKindR\tfaultKind\"c\n" +
+	"fault_kind\x18\x03 \x01(\x0e2\x19.drover.task.v1.FaultKindR\tfaultKind\x120\n" +
+	"\x04dead\x18\x04 \x01(\v2\x1c.drover.api.v1.DeadSelectionR\x04dead\"\xa6\x01\n" +
+	"\rDeadSelection\x12\x14\n" +
+	"\x05queue\x18\x01 \x01(\tR\x05queue\x121\n" +
+	"\x06filter\x18\x02 \x01(\v2\x19.drover.api.v1.DeadFilterR\x06filter\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x05R\x05limit\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\"c\n" +
 	"\n" +
 	"TaskChange\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x15.drover.task.v1.StateR\x05state\x12\x18\n" +
 	"\arefused\x18\x03 \x01(\tR\arefused\"G\n" +
 	"\x11RetryTasksRequest\x122\n" +
-	"\x05tasks\x18\x01 \x01(\v2\x1c.drover.api.v1.TaskSelectionR\x05tasks\"c\n" +
+	"\x05tasks\x18\x01 \x01(\v2\x1c.drover.api.v1.TaskSelectionR\x05tasks\"\x8b\x01\n" +
 	"\x12RetryTasksResponse\x123\n" +
 	"\achanges\x18\x01 \x03(\v2\x19.drover.api.v1.TaskChangeR\achanges\x12\x18\n" +
-	"\achanged\x18\x02 \x01(\x03R\achanged\"F\n" +
+	"\achanged\x18\x02 \x01(\x03R\achanged\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"F\n" +
 	"\x10DropTasksRequest\x122\n" +
-	"\x05tasks\x18\x01 \x01(\v2\x1c.drover.api.v1.TaskSelectionR\x05tasks\"b\n" +
+	"\x05tasks\x18\x01 \x01(\v2\x1c.drover.api.v1.TaskSelectionR\x05tasks\"\x8a\x01\n" +
 	"\x11DropTasksResponse\x123\n" +
 	"\achanges\x18\x01 \x03(\v2\x19.drover.api.v1.TaskChangeR\achanges\x12\x18\n" +
-	"\achanged\x18\x02 \x01(\x03R\achanged\"8\n" +
+	"\achanged\x18\x02 \x01(\x03R\achanged\x12&\n" +
+	"\x0fnext_page_token\x18\x03 \x01(\tR\rnextPageToken\"8\n" +
 	"\fPauseRequest\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x12\n" +
 	"\x04here\x18\x02 \x01(\bR\x04here\"\x0f\n" +
@@ -4743,7 +4948,7 @@ func file_drover_api_v1_control_proto_rawDescGZIP() []byte {
 	return file_drover_api_v1_control_proto_rawDescData
 }
 
-var file_drover_api_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_drover_api_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
 var file_drover_api_v1_control_proto_goTypes = []any{
 	(*StatusRequest)(nil),          // 0: drover.api.v1.StatusRequest
 	(*StatusResponse)(nil),         // 1: drover.api.v1.StatusResponse
@@ -4764,145 +4969,150 @@ var file_drover_api_v1_control_proto_goTypes = []any{
 	(*LocksResponse)(nil),          // 16: drover.api.v1.LocksResponse
 	(*Lock)(nil),                   // 17: drover.api.v1.Lock
 	(*ListTasksRequest)(nil),       // 18: drover.api.v1.ListTasksRequest
-	(*ListTasksResponse)(nil),      // 19: drover.api.v1.ListTasksResponse
-	(*TaskSelection)(nil),          // 20: drover.api.v1.TaskSelection
-	(*TaskChange)(nil),             // 21: drover.api.v1.TaskChange
-	(*RetryTasksRequest)(nil),      // 22: drover.api.v1.RetryTasksRequest
-	(*RetryTasksResponse)(nil),     // 23: drover.api.v1.RetryTasksResponse
-	(*DropTasksRequest)(nil),       // 24: drover.api.v1.DropTasksRequest
-	(*DropTasksResponse)(nil),      // 25: drover.api.v1.DropTasksResponse
-	(*PauseRequest)(nil),           // 26: drover.api.v1.PauseRequest
-	(*PauseResponse)(nil),          // 27: drover.api.v1.PauseResponse
-	(*ResumeRequest)(nil),          // 28: drover.api.v1.ResumeRequest
-	(*ResumeResponse)(nil),         // 29: drover.api.v1.ResumeResponse
-	(*RestartRequest)(nil),         // 30: drover.api.v1.RestartRequest
-	(*RestartResponse)(nil),        // 31: drover.api.v1.RestartResponse
-	(*KillRequest)(nil),            // 32: drover.api.v1.KillRequest
-	(*KillResponse)(nil),           // 33: drover.api.v1.KillResponse
-	(*LogsRequest)(nil),            // 34: drover.api.v1.LogsRequest
-	(*LogsResponse)(nil),           // 35: drover.api.v1.LogsResponse
-	(*StacksRequest)(nil),          // 36: drover.api.v1.StacksRequest
-	(*StacksResponse)(nil),         // 37: drover.api.v1.StacksResponse
-	(*SchedulesRequest)(nil),       // 38: drover.api.v1.SchedulesRequest
-	(*SchedulesResponse)(nil),      // 39: drover.api.v1.SchedulesResponse
-	(*Schedule)(nil),               // 40: drover.api.v1.Schedule
-	(*ScheduledRun)(nil),           // 41: drover.api.v1.ScheduledRun
-	(*PauseScheduleRequest)(nil),   // 42: drover.api.v1.PauseScheduleRequest
-	(*PauseScheduleResponse)(nil),  // 43: drover.api.v1.PauseScheduleResponse
-	(*ResumeScheduleRequest)(nil),  // 44: drover.api.v1.ResumeScheduleRequest
-	(*ResumeScheduleResponse)(nil), // 45: drover.api.v1.ResumeScheduleResponse
-	(*RunScheduleRequest)(nil),     // 46: drover.api.v1.RunScheduleRequest
-	(*RunScheduleResponse)(nil),    // 47: drover.api.v1.RunScheduleResponse
-	(*SettingsRequest)(nil),        // 48: drover.api.v1.SettingsRequest
-	(*SettingsResponse)(nil),       // 49: drover.api.v1.SettingsResponse
-	(*Setting)(nil),                // 50: drover.api.v1.Setting
-	(*SettingChange)(nil),          // 51: drover.api.v1.SettingChange
-	(*ChangeSettingsRequest)(nil),  // 52: drover.api.v1.ChangeSettingsRequest
-	(*ChangeSettingsResponse)(nil), // 53: drover.api.v1.ChangeSettingsResponse
-	(*SettingEffect)(nil),          // 54: drover.api.v1.SettingEffect
-	(*UndoSettingsRequest)(nil),    // 55: drover.api.v1.UndoSettingsRequest
-	(*UndoSettingsResponse)(nil),   // 56: drover.api.v1.UndoSettingsResponse
-	(*SaveSettingsRequest)(nil),    // 57: drover.api.v1.SaveSettingsRequest
-	(*SaveSettingsResponse)(nil),   // 58: drover.api.v1.SaveSettingsResponse
-	(*ReloadRequest)(nil),          // 59: drover.api.v1.ReloadRequest
-	(*ReloadResponse)(nil),         // 60: drover.api.v1.ReloadResponse
-	(*WatchRequest)(nil),           // 61: drover.api.v1.WatchRequest
-	(*WatchResponse)(nil),          // 62: drover.api.v1.WatchResponse
-	(*WorkerEvent)(nil),            // 63: drover.api.v1.WorkerEvent
-	(*QueueEvent)(nil),             // 64: drover.api.v1.QueueEvent
-	nil,                            // 65: drover.api.v1.Queue.ExitsEntry
-	(v1.State)(0),                  // 66: drover.task.v1.State
-	(v1.FaultKind)(0),              // 67: drover.task.v1.FaultKind
-	(*v1.Task)(nil),                // 68: drover.task.v1.Task
-	(*v1.Fault)(nil),               // 69: drover.task.v1.Fault
-	(*v1.Event)(nil),               // 70: drover.task.v1.Event
+	(*DeadFilter)(nil),             // 19: drover.api.v1.DeadFilter
+	(*ListTasksResponse)(nil),      // 20: drover.api.v1.ListTasksResponse
+	(*TaskSelection)(nil),          // 21: drover.api.v1.TaskSelection
+	(*DeadSelection)(nil),          // 22: drover.api.v1.DeadSelection
+	(*TaskChange)(nil),             // 23: drover.api.v1.TaskChange
+	(*RetryTasksRequest)(nil),      // 24: drover.api.v1.RetryTasksRequest
+	(*RetryTasksResponse)(nil),     // 25: drover.api.v1.RetryTasksResponse
+	(*DropTasksRequest)(nil),       // 26: drover.api.v1.DropTasksRequest
+	(*DropTasksResponse)(nil),      // 27: drover.api.v1.DropTasksResponse
+	(*PauseRequest)(nil),           // 28: drover.api.v1.PauseRequest
+	(*PauseResponse)(nil),          // 29: drover.api.v1.PauseResponse
+	(*ResumeRequest)(nil),          // 30: drover.api.v1.ResumeRequest
+	(*ResumeResponse)(nil),         // 31: drover.api.v1.ResumeResponse
+	(*RestartRequest)(nil),         // 32: drover.api.v1.RestartRequest
+	(*RestartResponse)(nil),        // 33: drover.api.v1.RestartResponse
+	(*KillRequest)(nil),            // 34: drover.api.v1.KillRequest
+	(*KillResponse)(nil),           // 35: drover.api.v1.KillResponse
+	(*LogsRequest)(nil),            // 36: drover.api.v1.LogsRequest
+	(*LogsResponse)(nil),           // 37: drover.api.v1.LogsResponse
+	(*StacksRequest)(nil),          // 38: drover.api.v1.StacksRequest
+	(*StacksResponse)(nil),         // 39: drover.api.v1.StacksResponse
+	(*SchedulesRequest)(nil),       // 40: drover.api.v1.SchedulesRequest
+	(*SchedulesResponse)(nil),      // 41: drover.api.v1.SchedulesResponse
+	(*Schedule)(nil),               // 42: drover.api.v1.Schedule
+	(*ScheduledRun)(nil),           // 43: drover.api.v1.ScheduledRun
+	(*PauseScheduleRequest)(nil),   // 44: drover.api.v1.PauseScheduleRequest
+	(*PauseScheduleResponse)(nil),  // 45: drover.api.v1.PauseScheduleResponse
+	(*ResumeScheduleRequest)(nil),  // 46: drover.api.v1.ResumeScheduleRequest
+	(*ResumeScheduleResponse)(nil), // 47: drover.api.v1.ResumeScheduleResponse
+	(*RunScheduleRequest)(nil),     // 48: drover.api.v1.RunScheduleRequest
+	(*RunScheduleResponse)(nil),    // 49: drover.api.v1.RunScheduleResponse
+	(*SettingsRequest)(nil),        // 50: drover.api.v1.SettingsRequest
+	(*SettingsResponse)(nil),       // 51: drover.api.v1.SettingsResponse
+	(*Setting)(nil),                // 52: drover.api.v1.Setting
+	(*SettingChange)(nil),          // 53: drover.api.v1.SettingChange
+	(*ChangeSettingsRequest)(nil),  // 54: drover.api.v1.ChangeSettingsRequest
+	(*ChangeSettingsResponse)(nil), // 55: drover.api.v1.ChangeSettingsResponse
+	(*SettingEffect)(nil),          // 56: drover.api.v1.SettingEffect
+	(*UndoSettingsRequest)(nil),    // 57: drover.api.v1.UndoSettingsRequest
+	(*UndoSettingsResponse)(nil),   // 58: drover.api.v1.UndoSettingsResponse
+	(*SaveSettingsRequest)(nil),    // 59: drover.api.v1.SaveSettingsRequest
+	(*SaveSettingsResponse)(nil),   // 60: drover.api.v1.SaveSettingsResponse
+	(*ReloadRequest)(nil),          // 61: drover.api.v1.ReloadRequest
+	(*ReloadResponse)(nil),         // 62: drover.api.v1.ReloadResponse
+	(*WatchRequest)(nil),           // 63: drover.api.v1.WatchRequest
+	(*WatchResponse)(nil),          // 64: drover.api.v1.WatchResponse
+	(*WorkerEvent)(nil),            // 65: drover.api.v1.WorkerEvent
+	(*QueueEvent)(nil),             // 66: drover.api.v1.QueueEvent
+	nil,                            // 67: drover.api.v1.Queue.ExitsEntry
+	(v1.State)(0),                  // 68: drover.task.v1.State
+	(v1.FaultKind)(0),              // 69: drover.task.v1.FaultKind
+	(*v1.Task)(nil),                // 70: drover.task.v1.Task
+	(*v1.Fault)(nil),               // 71: drover.task.v1.Fault
+	(*v1.Event)(nil),               // 72: drover.task.v1.Event
 }
 var file_drover_api_v1_control_proto_depIdxs = []int32{
 	2,  // 0: drover.api.v1.StatusResponse.manager:type_name -> drover.api.v1.Manager
 	3,  // 1: drover.api.v1.StatusResponse.queues:type_name -> drover.api.v1.Queue
 	4,  // 2: drover.api.v1.StatusResponse.workers:type_name -> drover.api.v1.Worker
 	5,  // 3: drover.api.v1.StatusResponse.plugins:type_name -> drover.api.v1.Plugin
-	65, // 4: drover.api.v1.Queue.exits:type_name -> drover.api.v1.Queue.ExitsEntry
+	67, // 4: drover.api.v1.Queue.exits:type_name -> drover.api.v1.Queue.ExitsEntry
 	8,  // 5: drover.api.v1.ManagersResponse.managers:type_name -> drover.api.v1.ManagerEntry
 	11, // 6: drover.api.v1.ExamineResponse.findings:type_name -> drover.api.v1.Finding
 	14, // 7: drover.api.v1.ExplainResponse.now:type_name -> drover.api.v1.Decision
 	14, // 8: drover.api.v1.ExplainResponse.before:type_name -> drover.api.v1.Decision
 	17, // 9: drover.api.v1.LocksResponse.held:type_name -> drover.api.v1.Lock
 	17, // 10: drover.api.v1.LocksResponse.waiting:type_name -> drover.api.v1.Lock
-	66, // 11: drover.api.v1.ListTasksRequest.state:type_name -> drover.task.v1.State
-	67, // 12: drover.api.v1.ListTasksRequest.fault_kind:type_name -> drover.task.v1.FaultKind
-	68, // 13: drover.api.v1.ListTasksResponse.tasks:type_name -> drover.task.v1.Task
-	67, // 14: drover.api.v1.TaskSelection.fault_kind:type_name -> drover.task.v1.FaultKind
-	66, // 15: drover.api.v1.TaskChange.state:type_name -> drover.task.v1.State
-	20, // 16: drover.api.v1.RetryTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
-	21, // 17: drover.api.v1.RetryTasksResponse.changes:type_name -> drover.api.v1.TaskChange
-	20, // 18: drover.api.v1.DropTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
-	21, // 19: drover.api.v1.DropTasksResponse.changes:type_name -> drover.api.v1.TaskChange
-	40, // 20: drover.api.v1.SchedulesResponse.schedules:type_name -> drover.api.v1.Schedule
-	41, // 21: drover.api.v1.Schedule.next:type_name -> drover.api.v1.ScheduledRun
-	66, // 22: drover.api.v1.Schedule.last_state:type_name -> drover.task.v1.State
-	69, // 23: drover.api.v1.Schedule.last_fault:type_name -> drover.task.v1.Fault
-	50, // 24: drover.api.v1.SettingsResponse.settings:type_name -> drover.api.v1.Setting
-	51, // 25: drover.api.v1.ChangeSettingsRequest.changes:type_name -> drover.api.v1.SettingChange
-	54, // 26: drover.api.v1.ChangeSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
-	54, // 27: drover.api.v1.UndoSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
-	54, // 28: drover.api.v1.ReloadResponse.effects:type_name -> drover.api.v1.SettingEffect
-	70, // 29: drover.api.v1.WatchResponse.task:type_name -> drover.task.v1.Event
-	63, // 30: drover.api.v1.WatchResponse.worker:type_name -> drover.api.v1.WorkerEvent
-	64, // 31: drover.api.v1.WatchResponse.queue:type_name -> drover.api.v1.QueueEvent
-	0,  // 32: drover.api.v1.ControlService.Status:input_type -> drover.api.v1.StatusRequest
-	6,  // 33: drover.api.v1.ControlService.Managers:input_type -> drover.api.v1.ManagersRequest
-	9,  // 34: drover.api.v1.ControlService.Examine:input_type -> drover.api.v1.ExamineRequest
-	12, // 35: drover.api.v1.ControlService.Explain:input_type -> drover.api.v1.ExplainRequest
-	15, // 36: drover.api.v1.ControlService.Locks:input_type -> drover.api.v1.LocksRequest
-	18, // 37: drover.api.v1.ControlService.ListTasks:input_type -> drover.api.v1.ListTasksRequest
-	22, // 38: drover.api.v1.ControlService.RetryTasks:input_type -> drover.api.v1.RetryTasksRequest
-	24, // 39: drover.api.v1.ControlService.DropTasks:input_type -> drover.api.v1.DropTasksRequest
-	26, // 40: drover.api.v1.ControlService.Pause:input_type -> drover.api.v1.PauseRequest
-	28, // 41: drover.api.v1.ControlService.Resume:input_type -> drover.api.v1.ResumeRequest
-	30, // 42: drover.api.v1.ControlService.Restart:input_type -> drover.api.v1.RestartRequest
-	32, // 43: drover.api.v1.ControlService.Kill:input_type -> drover.api.v1.KillRequest
-	34, // 44: drover.api.v1.ControlService.Logs:input_type -> drover.api.v1.LogsRequest
-	36, // 45: drover.api.v1.ControlService.Stacks:input_type -> drover.api.v1.StacksRequest
-	48, // 46: drover.api.v1.ControlService.Settings:input_type -> drover.api.v1.SettingsRequest
-	52, // 47: drover.api.v1.ControlService.ChangeSettings:input_type -> drover.api.v1.ChangeSettingsRequest
-	55, // 48: drover.api.v1.ControlService.UndoSettings:input_type -> drover.api.v1.UndoSettingsRequest
-	57, // 49: drover.api.v1.ControlService.SaveSettings:input_type -> drover.api.v1.SaveSettingsRequest
-	59, // 50: drover.api.v1.ControlService.Reload:input_type -> drover.api.v1.ReloadRequest
-	38, // 51: drover.api.v1.ControlService.Schedules:input_type -> drover.api.v1.SchedulesRequest
-	42, // 52: drover.api.v1.ControlService.PauseSchedule:input_type -> drover.api.v1.PauseScheduleRequest
-	44, // 53: drover.api.v1.ControlService.ResumeSchedule:input_type -> drover.api.v1.ResumeScheduleRequest
-	46, // 54: drover.api.v1.ControlService.RunSchedule:input_type -> drover.api.v1.RunScheduleRequest
-	61, // 55: drover.api.v1.ControlService.Watch:input_type -> drover.api.v1.WatchRequest
-	1,  // 56: drover.api.v1.ControlService.Status:output_type -> drover.api.v1.StatusResponse
-	7,  // 57: drover.api.v1.ControlService.Managers:output_type -> drover.api.v1.ManagersResponse
-	10, // 58: drover.api.v1.ControlService.Examine:output_type -> drover.api.v1.ExamineResponse
-	13, // 59: drover.api.v1.ControlService.Explain:output_type -> drover.api.v1.ExplainResponse
-	16, // 60: drover.api.v1.ControlService.Locks:output_type -> drover.api.v1.LocksResponse
-	19, // 61: drover.api.v1.ControlService.ListTasks:output_type -> drover.api.v1.ListTasksResponse
-	23, // 62: drover.api.v1.ControlService.RetryTasks:output_type -> drover.api.v1.RetryTasksResponse
-	25, // 63: drover.api.v1.ControlService.DropTasks:output_type -> drover.api.v1.DropTasksResponse
-	27, // 64: drover.api.v1.ControlService.Pause:output_type -> drover.api.v1.PauseResponse
-	29, // 65: drover.api.v1.ControlService.Resume:output_type -> drover.api.v1.ResumeResponse
-	31, // 66: drover.api.v1.ControlService.Restart:output_type -> drover.api.v1.RestartResponse
-	33, // 67: drover.api.v1.ControlService.Kill:output_type -> drover.api.v1.KillResponse
-	35, // 68: drover.api.v1.ControlService.Logs:output_type -> drover.api.v1.LogsResponse
-	37, // 69: drover.api.v1.ControlService.Stacks:output_type -> drover.api.v1.StacksResponse
-	49, // 70: drover.api.v1.ControlService.Settings:output_type -> drover.api.v1.SettingsResponse
-	53, // 71: drover.api.v1.ControlService.ChangeSettings:output_type -> drover.api.v1.ChangeSettingsResponse
-	56, // 72: drover.api.v1.ControlService.UndoSettings:output_type -> drover.api.v1.UndoSettingsResponse
-	58, // 73: drover.api.v1.ControlService.SaveSettings:output_type -> drover.api.v1.SaveSettingsResponse
-	60, // 74: drover.api.v1.ControlService.Reload:output_type -> drover.api.v1.ReloadResponse
-	39, // 75: drover.api.v1.ControlService.Schedules:output_type -> drover.api.v1.SchedulesResponse
-	43, // 76: drover.api.v1.ControlService.PauseSchedule:output_type -> drover.api.v1.PauseScheduleResponse
-	45, // 77: drover.api.v1.ControlService.ResumeSchedule:output_type -> drover.api.v1.ResumeScheduleResponse
-	47, // 78: drover.api.v1.ControlService.RunSchedule:output_type -> drover.api.v1.RunScheduleResponse
-	62, // 79: drover.api.v1.ControlService.Watch:output_type -> drover.api.v1.WatchResponse
-	56, // [56:80] is the sub-list for method output_type
-	32, // [32:56] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	68, // 11: drover.api.v1.ListTasksRequest.state:type_name -> drover.task.v1.State
+	69, // 12: drover.api.v1.ListTasksRequest.fault_kind:type_name -> drover.task.v1.FaultKind
+	19, // 13: drover.api.v1.ListTasksRequest.filter:type_name -> drover.api.v1.DeadFilter
+	70, // 14: drover.api.v1.ListTasksResponse.tasks:type_name -> drover.task.v1.Task
+	69, // 15: drover.api.v1.TaskSelection.fault_kind:type_name -> drover.task.v1.FaultKind
+	22, // 16: drover.api.v1.TaskSelection.dead:type_name -> drover.api.v1.DeadSelection
+	19, // 17: drover.api.v1.DeadSelection.filter:type_name -> drover.api.v1.DeadFilter
+	68, // 18: drover.api.v1.TaskChange.state:type_name -> drover.task.v1.State
+	21, // 19: drover.api.v1.RetryTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
+	23, // 20: drover.api.v1.RetryTasksResponse.changes:type_name -> drover.api.v1.TaskChange
+	21, // 21: drover.api.v1.DropTasksRequest.tasks:type_name -> drover.api.v1.TaskSelection
+	23, // 22: drover.api.v1.DropTasksResponse.changes:type_name -> drover.api.v1.TaskChange
+	42, // 23: drover.api.v1.SchedulesResponse.schedules:type_name -> drover.api.v1.Schedule
+	43, // 24: drover.api.v1.Schedule.next:type_name -> drover.api.v1.ScheduledRun
+	68, // 25: drover.api.v1.Schedule.last_state:type_name -> drover.task.v1.State
+	71, // 26: drover.api.v1.Schedule.last_fault:type_name -> drover.task.v1.Fault
+	52, // 27: drover.api.v1.SettingsResponse.settings:type_name -> drover.api.v1.Setting
+	53, // 28: drover.api.v1.ChangeSettingsRequest.changes:type_name -> drover.api.v1.SettingChange
+	56, // 29: drover.api.v1.ChangeSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
+	56, // 30: drover.api.v1.UndoSettingsResponse.effects:type_name -> drover.api.v1.SettingEffect
+	56, // 31: drover.api.v1.ReloadResponse.effects:type_name -> drover.api.v1.SettingEffect
+	72, // 32: drover.api.v1.WatchResponse.task:type_name -> drover.task.v1.Event
+	65, // 33: drover.api.v1.WatchResponse.worker:type_name -> drover.api.v1.WorkerEvent
+	66, // 34: drover.api.v1.WatchResponse.queue:type_name -> drover.api.v1.QueueEvent
+	0,  // 35: drover.api.v1.ControlService.Status:input_type -> drover.api.v1.StatusRequest
+	6,  // 36: drover.api.v1.ControlService.Managers:input_type -> drover.api.v1.ManagersRequest
+	9,  // 37: drover.api.v1.ControlService.Examine:input_type -> drover.api.v1.ExamineRequest
+	12, // 38: drover.api.v1.ControlService.Explain:input_type -> drover.api.v1.ExplainRequest
+	15, // 39: drover.api.v1.ControlService.Locks:input_type -> drover.api.v1.LocksRequest
+	18, // 40: drover.api.v1.ControlService.ListTasks:input_type -> drover.api.v1.ListTasksRequest
+	24, // 41: drover.api.v1.ControlService.RetryTasks:input_type -> drover.api.v1.RetryTasksRequest
+	26, // 42: drover.api.v1.ControlService.DropTasks:input_type -> drover.api.v1.DropTasksRequest
+	28, // 43: drover.api.v1.ControlService.Pause:input_type -> drover.api.v1.PauseRequest
+	30, // 44: drover.api.v1.ControlService.Resume:input_type -> drover.api.v1.ResumeRequest
+	32, // 45: drover.api.v1.ControlService.Restart:input_type -> drover.api.v1.RestartRequest
+	34, // 46: drover.api.v1.ControlService.Kill:input_type -> drover.api.v1.KillRequest
+	36, // 47: drover.api.v1.ControlService.Logs:input_type -> drover.api.v1.LogsRequest
+	38, // 48: drover.api.v1.ControlService.Stacks:input_type -> drover.api.v1.StacksRequest
+	50, // 49: drover.api.v1.ControlService.Settings:input_type -> drover.api.v1.SettingsRequest
+	54, // 50: drover.api.v1.ControlService.ChangeSettings:input_type -> drover.api.v1.ChangeSettingsRequest
+	57, // 51: drover.api.v1.ControlService.UndoSettings:input_type -> drover.api.v1.UndoSettingsRequest
+	59, // 52: drover.api.v1.ControlService.SaveSettings:input_type -> drover.api.v1.SaveSettingsRequest
+	61, // 53: drover.api.v1.ControlService.Reload:input_type -> drover.api.v1.ReloadRequest
+	40, // 54: drover.api.v1.ControlService.Schedules:input_type -> drover.api.v1.SchedulesRequest
+	44, // 55: drover.api.v1.ControlService.PauseSchedule:input_type -> drover.api.v1.PauseScheduleRequest
+	46, // 56: drover.api.v1.ControlService.ResumeSchedule:input_type -> drover.api.v1.ResumeScheduleRequest
+	48, // 57: drover.api.v1.ControlService.RunSchedule:input_type -> drover.api.v1.RunScheduleRequest
+	63, // 58: drover.api.v1.ControlService.Watch:input_type -> drover.api.v1.WatchRequest
+	1,  // 59: drover.api.v1.ControlService.Status:output_type -> drover.api.v1.StatusResponse
+	7,  // 60: drover.api.v1.ControlService.Managers:output_type -> drover.api.v1.ManagersResponse
+	10, // 61: drover.api.v1.ControlService.Examine:output_type -> drover.api.v1.ExamineResponse
+	13, // 62: drover.api.v1.ControlService.Explain:output_type -> drover.api.v1.ExplainResponse
+	16, // 63: drover.api.v1.ControlService.Locks:output_type -> drover.api.v1.LocksResponse
+	20, // 64: drover.api.v1.ControlService.ListTasks:output_type -> drover.api.v1.ListTasksResponse
+	25, // 65: drover.api.v1.ControlService.RetryTasks:output_type -> drover.api.v1.RetryTasksResponse
+	27, // 66: drover.api.v1.ControlService.DropTasks:output_type -> drover.api.v1.DropTasksResponse
+	29, // 67: drover.api.v1.ControlService.Pause:output_type -> drover.api.v1.PauseResponse
+	31, // 68: drover.api.v1.ControlService.Resume:output_type -> drover.api.v1.ResumeResponse
+	33, // 69: drover.api.v1.ControlService.Restart:output_type -> drover.api.v1.RestartResponse
+	35, // 70: drover.api.v1.ControlService.Kill:output_type -> drover.api.v1.KillResponse
+	37, // 71: drover.api.v1.ControlService.Logs:output_type -> drover.api.v1.LogsResponse
+	39, // 72: drover.api.v1.ControlService.Stacks:output_type -> drover.api.v1.StacksResponse
+	51, // 73: drover.api.v1.ControlService.Settings:output_type -> drover.api.v1.SettingsResponse
+	55, // 74: drover.api.v1.ControlService.ChangeSettings:output_type -> drover.api.v1.ChangeSettingsResponse
+	58, // 75: drover.api.v1.ControlService.UndoSettings:output_type -> drover.api.v1.UndoSettingsResponse
+	60, // 76: drover.api.v1.ControlService.SaveSettings:output_type -> drover.api.v1.SaveSettingsResponse
+	62, // 77: drover.api.v1.ControlService.Reload:output_type -> drover.api.v1.ReloadResponse
+	41, // 78: drover.api.v1.ControlService.Schedules:output_type -> drover.api.v1.SchedulesResponse
+	45, // 79: drover.api.v1.ControlService.PauseSchedule:output_type -> drover.api.v1.PauseScheduleResponse
+	47, // 80: drover.api.v1.ControlService.ResumeSchedule:output_type -> drover.api.v1.ResumeScheduleResponse
+	49, // 81: drover.api.v1.ControlService.RunSchedule:output_type -> drover.api.v1.RunScheduleResponse
+	64, // 82: drover.api.v1.ControlService.Watch:output_type -> drover.api.v1.WatchResponse
+	59, // [59:83] is the sub-list for method output_type
+	35, // [35:59] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_drover_api_v1_control_proto_init() }
@@ -4910,7 +5120,7 @@ func file_drover_api_v1_control_proto_init() {
 	if File_drover_api_v1_control_proto != nil {
 		return
 	}
-	file_drover_api_v1_control_proto_msgTypes[62].OneofWrappers = []any{
+	file_drover_api_v1_control_proto_msgTypes[64].OneofWrappers = []any{
 		(*WatchResponse_Task)(nil),
 		(*WatchResponse_Worker)(nil),
 		(*WatchResponse_Queue)(nil),
@@ -4922,7 +5132,7 @@ func file_drover_api_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_drover_api_v1_control_proto_rawDesc), len(file_drover_api_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   66,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -395,7 +395,8 @@ type Attempt struct {
 	// Milliseconds.
 	RunMs int64 `protobuf:"varint,6,opt,name=run_ms,json=runMs,proto3" json:"run_ms,omitempty"`
 	// "failed", "killed", "suspect" (killed with others in its process, nobody charged), "interrupted",
-	// "lost" (its manager died) or "expired" (its client's deadline passed, nobody charged).
+	// "lost" (its manager died), "expired" (its client's deadline passed, nobody charged), or "retried": no run, but the moment at which
+	// an operator put the task back; its number is that of the runs that still count.
 	End string `protobuf:"bytes,7,opt,name=end,proto3" json:"end,omitempty"`
 	// What went wrong, as in a Fault.
 	FaultKind FaultKind `protobuf:"varint,8,opt,name=fault_kind,json=faultKind,proto3,enum=drover.task.v1.FaultKind" json:"fault_kind,omitempty"`
