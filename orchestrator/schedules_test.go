@@ -49,6 +49,11 @@ func (m *manager) fired(t *testing.T, name string, runs int64) *apiv1.Schedule {
 	return s
 }
 
+// beforeFirst is a moment before the first due time of a schedule that is run every second and has missed none.
+func beforeFirst(s *apiv1.Schedule) time.Time {
+	return time.UnixMilli(s.GetLastDueMs()).Add(-time.Duration(s.GetFired()) * time.Second)
+}
+
 // ranOnce wants a completed task for each due time after began and up to the last that was decided, but for the missed.
 func ranOnce(t *testing.T, c *direct.Client, s *apiv1.Schedule, began time.Time) {
 	t.Helper()
@@ -75,7 +80,7 @@ func TestScheduleWhateverDies(t *testing.T) {
 		managers[i] = withSchedules(t, redis, fmt.Sprintf("m%d", i), everySecond).start()
 	}
 	c := straight(t, r)
-	began := time.UnixMilli(managers[0].fired(t, "tick", 1).GetLastDueMs()).Add(-time.Second)
+	began := beforeFirst(managers[0].fired(t, "tick", 1))
 	for range 2 {
 		for i, m := range managers {
 			m.signal(syscall.SIGKILL)
@@ -112,7 +117,7 @@ func TestScheduleWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
 	r := testenv.StartRedis(t, testenv.RedisOptions{AppendOnly: true})
 	m := withSchedules(t, fmt.Sprintf("{address: %q}", r.URL()), "test", everySecond).start()
-	began := time.UnixMilli(m.fired(t, "tick", 1).GetLastDueMs()).Add(-time.Second)
+	began := beforeFirst(m.fired(t, "tick", 1))
 	r.Kill()
 	gone := time.Now()
 	eventually(t, "some due times have passed", func() error {

@@ -68,6 +68,16 @@ func deriveConfig(text []byte, p places, bin, misbehaveProgram string) ([]byte, 
 	config.Manager["socket"] = p.socket
 	feedPull["command"] = []string{filepath.Join(bin, "plugins", "feed-pull")}
 	options["store"] = "sqlite:" + filepath.Join(p.dir, "feeds.db")
+	for name := range config.Plugins { // what the demonstration does not show is left out
+		if name != "feed-pull" {
+			delete(config.Plugins, name)
+		}
+	}
+	for name, queue := range config.Queues {
+		if queue["plugin"] != "feed-pull" {
+			delete(config.Queues, name)
+		}
+	}
 	config.Plugins[misbehave] = section{"command": []string{misbehaveProgram}}
 	config.Queues[misbehave] = section{"plugin": misbehave, "max_workers": 1, "slots": 1, "max_kills": maxKills, "retry_backoff": "100ms"}
 	return yaml.Marshal(config)

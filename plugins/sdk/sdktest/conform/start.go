@@ -111,6 +111,7 @@ func Limits() []string {
 	return []string{
 		"max_workers", "min_workers", "slots", "buffer", "worker_idle", "worker_lifetime", "worker_max_tasks", "memory_soft", "memory_max",
 		"task_timeout", "kill_grace", "max_failures", "max_kills", "retry_backoff", "retry_backoff_max", "rate", "retention", "lock_policy", "lock_missing", "priority",
+		"on_dead",
 	}
 }
 
