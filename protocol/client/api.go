@@ -13,9 +13,10 @@ import (
 
 // api is the transport over a manager's API.
 type api struct {
-	link  *link
-	tasks apiv1connect.TaskServiceClient
-	calls calls
+	link   *link
+	tasks  apiv1connect.TaskServiceClient
+	calls  calls
+	gather gatherer
 }
 
 var _ Client = (*api)(nil)
@@ -78,14 +79,27 @@ func do[Req, Res any](ctx context.Context, a *api, what string, notFound, wrong 
 	return nil, explain(ctx, what, err, notFound, wrong)
 }
 
-// Submit implements Client.
+// Submit implements Client. Submits to one queue that come at the same time share calls: see gatherer.
 func (a *api) Submit(ctx context.Context, queue string, payload any, options ...Option) (Submitted, error) {
-	what := fmt.Sprintf("submit to queue %.80q", queue)
 	data, err := EncodePayload(payload)
 	if err != nil {
-		return Submitted{}, fmt.Errorf("%s: %w: %w", what, ErrInvalidPayload, err)
+		return Submitted{}, fmt.Errorf("%s: %w: %w", submitTo(queue), ErrInvalidPayload, err)
 	}
-	response, err := do(ctx, a, what, ErrUnknownQueue, ErrInvalidPayload, a.tasks.Submit, requestOf(queue, data, Apply(options)))
+	if err := ctx.Err(); err != nil {
+		return Submitted{}, fmt.Errorf("%s: %w", submitTo(queue), err)
+	}
+	request := requestOf(queue, data, Apply(options))
+	if others := a.gather.enter(request); others != nil {
+		return a.await(ctx, others)
+	}
+	defer a.gather.leave(queue)
+	return a.submitOne(ctx, request)
+}
+
+// submitOne makes a call for one task.
+func (a *api) submitOne(ctx context.Context, request *apiv1.SubmitRequest) (Submitted, error) {
+	what := submitTo(request.GetQueue())
+	response, err := do(ctx, a, what, ErrUnknownQueue, ErrInvalidPayload, a.tasks.Submit, request)
 	if err != nil {
 		return Submitted{}, err
 	}
@@ -144,5 +158,7 @@ func (a *api) Cancel(ctx context.Context, id task.ID) (task.State, error) {
 // Close implements Client.
 func (a *api) Close() error {
 	a.calls.end()
-	return a.link.close()
+	err := a.link.close()
+	a.gather.close()
+	return err
 }

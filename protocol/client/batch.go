@@ -12,7 +12,7 @@ import (
 // MaxBatch bounds the tasks of one call of the API. SubmitBatch is not bounded by it: it makes as many calls as it needs.
 const MaxBatch = 1000
 
-// maxBatchBytes bounds the payloads of one call, in bytes, but for a single one that is larger.
+// maxBatchBytes bounds the payloads and the names of the queues of one call, in bytes, but for a single one that is larger.
 const maxBatchBytes = 2 << 20
 
 // Reasons why a task of a batch was not submitted, as they travel.
@@ -37,7 +37,7 @@ func (a *api) SubmitBatch(ctx context.Context, work []Work) ([]Batched, error) {
 	}
 	for len(requests) > 0 {
 		n := callSize(requests)
-		if err := a.submitSome(ctx, requests[:n], places[:n], all); err != nil {
+		if err := a.submitSome(ctx, fmt.Sprintf("submit %d tasks", n), requests[:n], places[:n], all); err != nil {
 			for _, i := range places {
 				all[i].Err = err
 			}
@@ -54,7 +54,7 @@ func submitTo(queue string) string { return fmt.Sprintf("submit to queue %.80q",
 func callSize(requests []*apiv1.SubmitRequest) int {
 	n, size := 0, 0
 	for n < min(len(requests), MaxBatch) {
-		size += len(requests[n].GetPayload())
+		size += len(requests[n].GetPayload()) + len(requests[n].GetQueue())
 		if n > 0 && size > maxBatchBytes {
 			break
 		}
@@ -64,8 +64,7 @@ func callSize(requests []*apiv1.SubmitRequest) int {
 }
 
 // submitSome makes one call and writes down what came of each task at its place.
-func (a *api) submitSome(ctx context.Context, requests []*apiv1.SubmitRequest, places []int, all []Batched) error {
-	what := fmt.Sprintf("submit %d tasks", len(requests))
+func (a *api) submitSome(ctx context.Context, what string, requests []*apiv1.SubmitRequest, places []int, all []Batched) error {
 	response, err := do(ctx, a, what, ErrUnavailable, ErrInvalidPayload, a.tasks.SubmitBatch, &apiv1.SubmitBatchRequest{Tasks: requests})
 	if err != nil {
 		return err

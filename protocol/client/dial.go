@@ -47,11 +47,14 @@ func Dial(address string, options ...DialOption) (Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &api{
-		link:  l,
-		tasks: apiv1connect.NewTaskServiceClient(l.http, l.base, connectOptions()...),
-		calls: calls{cancels: map[*context.CancelFunc]struct{}{}},
-	}, nil
+	a := &api{
+		link:   l,
+		tasks:  apiv1connect.NewTaskServiceClient(l.http, l.base, connectOptions()...),
+		calls:  calls{cancels: map[*context.CancelFunc]struct{}{}},
+		gather: gatherer{queues: map[string]*gathering{}},
+	}
+	a.gather.submit = a.submitTogether
+	return a, nil
 }
 
 // ControlClient shows and changes a running manager.

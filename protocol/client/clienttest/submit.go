@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/drover-jobs/drover/protocol/client"
@@ -23,6 +24,7 @@ func submitTests() map[string]func(*suite) {
 		"submit/wrong payloads are refused":       wrongPayloads,
 		"submit/large payloads and results pass":  large,
 		"submit/a context that is over is obeyed": submitOver,
+		"submit/many at once do not mix":          manyCallers,
 	}
 }
 
@@ -183,4 +185,30 @@ func submitOver(t *suite) {
 	if _, err := client.Wait(ctx, t.Client, id); !errors.Is(err, context.Canceled) {
 		t.Errorf("wait gave %v, want context.Canceled", err)
 	}
+}
+
+// Who submits while others do, good and bad, gets the answer to its own task.
+func manyCallers(t *suite) {
+	ctx, n := t.limit(), nonce()
+	var submitting sync.WaitGroup
+	for caller := range 64 {
+		submitting.Go(func() {
+			switch caller % 8 {
+			case 0:
+				if got, err := t.Client.Submit(ctx, "no-such-queue", Payload{Do: "return", Value: n}); !errors.Is(err, client.ErrUnknownQueue) {
+					t.Errorf("a wrong queue gave %+v, %v", got, err)
+				}
+			case 1, 2:
+				if got, err := t.Client.Submit(ctx, t.Queue, map[string]any{"do": caller}); !errors.Is(err, client.ErrInvalidPayload) || !strings.Contains(err.Error(), "do") {
+					t.Errorf("a wrong payload gave %+v, %v", got, err)
+				}
+			default:
+				want := fmt.Sprint(n, caller)
+				if got, err := client.Call[string](ctx, t.Client, t.Queue, Payload{Do: "return", Value: want}); err != nil || got != want {
+					t.Errorf("the call of %q gave %q, %v", want, got, err)
+				}
+			}
+		})
+	}
+	submitting.Wait()
 }
