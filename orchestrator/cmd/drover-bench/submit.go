@@ -20,6 +20,7 @@ const (
 	submitSingles = 4000
 	submitBatched = 20_000
 	submitters    = 8
+	submitAlone   = 2000 // by one caller
 	submitRounds  = 3
 )
 
@@ -49,7 +50,11 @@ func measureSubmit(ctx context.Context, out io.Writer, b *bench) error {
 		}{{"direct", straight}, {"API", api}}
 		for round := range submitRounds {
 			for _, o := range over {
-				single, err := submitOneByOne(ctx, o.c, fmt.Sprint(o.name, round))
+				alone, err := submitOneByOne(ctx, o.c, fmt.Sprint(o.name, round, " alone"), 1, submitAlone)
+				if err != nil {
+					return err
+				}
+				single, err := submitOneByOne(ctx, o.c, fmt.Sprint(o.name, round), submitters, submitSingles)
 				if err != nil {
 					return err
 				}
@@ -57,6 +62,7 @@ func measureSubmit(ctx context.Context, out io.Writer, b *bench) error {
 				if err != nil {
 					return err
 				}
+				rates[o.name+" alone"] = append(rates[o.name+" alone"], alone)
 				rates[o.name+" single"] = append(rates[o.name+" single"], single)
 				rates[o.name+" batch"] = append(rates[o.name+" batch"], batch)
 			}
@@ -70,22 +76,25 @@ func measureSubmit(ctx context.Context, out io.Writer, b *bench) error {
 		slices.Sort(rates[name])
 		return rates[name][len(rates[name])/2]
 	}
-	_, _ = fmt.Fprintf(out, "\nSubmits of 100 bytes a second, %d rounds (wanted: batch / single %.0f, API / direct %.1f)\n%-8s %12s %12s %16s\n", submitRounds, wantBatch, wantAPI, "", "single x 8", "batch", "batch / single")
+	_, _ = fmt.Fprintf(out, "\nSubmits of 100 bytes a second, %d rounds (wanted: batch / one caller %.0f, API / direct %.1f)\n%-8s %12s %12s %12s %20s %20s\n",
+		submitRounds, wantBatch, wantAPI, "", "one caller", fmt.Sprint(submitters, " callers"), "batch", "batch / one caller", fmt.Sprint("batch / ", submitters, " callers"))
 	for _, name := range []string{"direct", "API"} {
-		_, _ = fmt.Fprintf(out, "%-8s %12.0f %12.0f %16.1f\n", name, median(name+" single"), median(name+" batch"), median(name+" batch")/median(name+" single"))
+		alone, single, batch := median(name+" alone"), median(name+" single"), median(name+" batch")
+		_, _ = fmt.Fprintf(out, "%-8s %12.0f %12.0f %12.0f %20.1f %20.1f\n", name, alone, single, batch, batch/alone, batch/single)
 	}
-	_, _ = fmt.Fprintf(out, "API / direct: single %.2f, batch %.2f\n", median("API single")/median("direct single"), median("API batch")/median("direct batch"))
+	ratio := func(how string) float64 { return median("API "+how) / median("direct "+how) }
+	_, _ = fmt.Fprintf(out, "API / direct: one caller %.2f, %d callers %.2f, batch %.2f\n", ratio("alone"), submitters, ratio("single"), ratio("batch"))
 	return nil
 }
 
-// submitOneByOne submits from eight goroutines, and returns tasks per second.
-func submitOneByOne(ctx context.Context, c client.Client, name string) (float64, error) {
+// submitOneByOne submits so many tasks from so many goroutines, and returns tasks per second.
+func submitOneByOne(ctx context.Context, c client.Client, name string, callers, tasks int) (float64, error) {
 	var submitting sync.WaitGroup
-	errs := make(chan error, submitters)
+	errs := make(chan error, callers)
 	began := time.Now()
-	for s := range submitters {
+	for s := range callers {
 		submitting.Go(func() {
-			for i := s; i < submitSingles; i += submitters {
+			for i := s; i < tasks; i += callers {
 				if _, err := c.Submit(ctx, kind, payload(name, i)); err != nil {
 					errs <- err
 					return
@@ -96,7 +105,7 @@ func submitOneByOne(ctx context.Context, c client.Client, name string) (float64,
 	submitting.Wait()
 	took := time.Since(began)
 	close(errs)
-	return float64(submitSingles) / took.Seconds(), <-errs
+	return float64(tasks) / took.Seconds(), <-errs
 }
 
 func submitAtOnce(ctx context.Context, c client.Client, name string) (float64, error) {
