@@ -479,7 +479,7 @@ func TestControlWatch(t *testing.T) {
 	all, other := watch(&apiv1.WatchRequest{}), watch(&apiv1.WatchRequest{Queue: "noop"})
 	id := submitTo(t, c, map[string]any{"do": "return", "value": 1})
 	all("worker misbehave started")
-	all("queue misbehave decision: 1 start: 1 tasks do not fit 0 processes with 0 slots")
+	all("queue misbehave decision: 1 start: work for 1 more slots than 0 processes with 0 have")
 	all("task " + id.String() + " completed")
 	if _, err := control.ChangeSettings(t.Context(), &apiv1.ChangeSettingsRequest{Changes: []*apiv1.SettingChange{{Queue: "misbehave", Name: "buffer", Value: "3"}}}); err != nil {
 		t.Fatal(err)

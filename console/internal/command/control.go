@@ -129,7 +129,7 @@ func aboutWorker(ctx context.Context, env *Env, worker uint64, err error) error 
 	}
 	there := "no worker is running"
 	if len(numbers) > 0 {
-		there = "there are " + strings.Join(numbers, ", ")
+		there = "those that live: " + strings.Join(numbers, ", ")
 	}
 	return &ExitError{Code: Usage, Kind: "unknown_worker", Message: fmt.Sprintf("no such worker: %d (%s)", worker, there)}
 }

@@ -162,7 +162,7 @@ func TestKillOfNobody(t *testing.T) {
 		return true, nil
 	}
 	for _, line := range []string{"kill 999", "kill 999 --json"} {
-		if code, _, errs := c.run(t.Context(), strings.Fields(line)...); code != command.Usage || !strings.Contains(errs, "no such worker: 999 (there are 17, 18)") {
+		if code, _, errs := c.run(t.Context(), strings.Fields(line)...); code != command.Usage || !strings.Contains(errs, "no such worker: 999 (those that live: 17, 18)") {
 			t.Errorf("%s: exit %d, %q", line, code, errs)
 		}
 	}

@@ -91,8 +91,11 @@ func checkGround(ctx context.Context, env *Env, s *apiv1.StatusResponse) []findi
 		return append(findings, finding{Check: "what the manager stands on", Verdict: uncertain, Found: err.Error()})
 	}
 	var findings []finding
-	if broker := checkBroker(s); broker.Verdict == bad && !slices.ContainsFunc(answer.GetFindings(), brokenBroker) {
-		findings = append(findings, broker) // it has not noticed yet
+	if checkBroker(s).Verdict == bad && !slices.ContainsFunc(answer.GetFindings(), brokenBroker) {
+		// One of them is wrong: the status waits for Redis only for a moment, and the other may have been asked before it went.
+		if again, err := ask(ctx, "read the status", env.Control.Status, &apiv1.StatusRequest{}); err == nil && checkBroker(again).Verdict == bad {
+			findings = append(findings, checkBroker(again))
+		}
 	}
 	host := hostOf(ctx, env)
 	for _, f := range answer.GetFindings() {

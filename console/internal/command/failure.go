@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -112,7 +113,11 @@ func explainUnavailable(ctx context.Context, env *Env, err error) *ExitError {
 func NoManagerAt(address string, why error) *ExitError {
 	reason := ""
 	var dial *net.OpError
+	var stranger x509.UnknownAuthorityError
 	switch {
+	case errors.As(why, &stranger):
+		return &ExitError{Code: NoManager, Kind: "no_manager", Message: fmt.Sprintf(
+			"what answers at %s shows a certificate that nobody known has signed: name the file of its authority in DROVER_CA_FILE", address)}
 	case errors.As(why, &dial):
 		reason = " (" + dial.Err.Error() + ")"
 	case why != nil:

@@ -75,7 +75,10 @@ func happening(e *apiv1.WatchResponse, now time.Time) (happeningJSON, string) {
 		x := h.Worker
 		view.Kind, view.Worker, view.Queue, view.PID = "worker", x.GetWorker(), x.GetQueue(), x.GetPid()
 		view.Event, view.Reason, view.Text = x.GetEvent(), x.GetReason(), x.GetText()
-		return view, screen.Clean(joinWords(fmt.Sprintf("%s  worker %d (pid %d) %s", x.GetQueue(), x.GetWorker(), x.GetPid(), x.GetEvent()), x.GetReason(), x.GetText()))
+		if strings.HasPrefix(x.GetText(), "worker ") { // it names the worker and the reason
+			return view, screen.Clean(x.GetQueue() + "  " + x.GetText())
+		}
+		return view, screen.Clean(joinWords(fmt.Sprintf("%s  worker %d (pid %d) %s", x.GetQueue(), x.GetWorker(), x.GetPid(), x.GetEvent()), x.GetReason(), ""))
 	case *apiv1.WatchResponse_Queue:
 		x := h.Queue
 		view.Kind, view.Queue, view.Event, view.Text = "queue", x.GetQueue(), x.GetEvent(), x.GetText()

@@ -65,7 +65,7 @@ func Decide(l Load) Decision {
 	default:
 		if wanted := (homeless + slots - 1) / slots; wanted > d.Start {
 			d.Start = wanted
-			d.Reason = fmt.Sprintf("%d tasks do not fit %d processes with %d slots", homeless, have, l.Capacity)
+			d.Reason = fmt.Sprintf("work for %d more slots than %d processes with %d have", homeless, have, l.Capacity) // a suspect takes all of one
 		}
 	}
 	if room := max(0, l.Max-have-l.Leaving); d.Start > room {

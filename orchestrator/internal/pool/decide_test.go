@@ -131,11 +131,11 @@ func TestDecideWeighsTheStart(t *testing.T) {
 func TestDecideSaysWhy(t *testing.T) {
 	t.Parallel()
 	for want, l := range map[string]pool.Load{
-		"max_workers is 2":               {Ready: 3, Max: 2, Slots: 1},
-		"min_workers is 2":               {Ready: 1, Capacity: 1, Min: 2, Max: 4, Slots: 1},
-		"3 tasks fit 2 processes":        {Ready: 2, Capacity: 4, Max: 4, Slots: 2, Running: 3},
-		"4 tasks do not fit 1 processes": {Ready: 1, Capacity: 2, Max: 4, Slots: 2, Waiting: 4, Running: 2},
-		"4 leave, max_workers is 4":      {Leaving: 4, Max: 4, Slots: 1, Waiting: 3},
+		"max_workers is 2":                       {Ready: 3, Max: 2, Slots: 1},
+		"min_workers is 2":                       {Ready: 1, Capacity: 1, Min: 2, Max: 4, Slots: 1},
+		"3 tasks fit 2 processes":                {Ready: 2, Capacity: 4, Max: 4, Slots: 2, Running: 3},
+		"work for 4 more slots than 1 processes": {Ready: 1, Capacity: 2, Max: 4, Slots: 2, Waiting: 4, Running: 2},
+		"4 leave, max_workers is 4":              {Leaving: 4, Max: 4, Slots: 1, Waiting: 3},
 		"2 are wanted and 1 can be had: user queues wait": {
 			Max: 4, Slots: 1, Waiting: 2, Room: pool.Room{Limited: true, Processes: 1, Why: "user queues wait"},
 		},

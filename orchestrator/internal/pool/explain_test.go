@@ -84,7 +84,7 @@ func TestLimits(t *testing.T) {
 		},
 		"workers: 1 are being started": {Most: 16, Held: 1, Load: pool.Load{Starting: 1, Max: 2, Capacity: 1}},
 		"workers: they will be done":   {Most: 16, Held: 1, Load: pool.Load{Max: 2}, Decision: pool.Decision{Again: time.Second, Reason: "they will be done"}},
-		"suspects: 2 tasks":            {Most: 16, Held: 2, Suspects: 2, Load: pool.Load{Max: 2}},
+		"suspects: a worker died":      {Most: 16, Held: 2, Suspects: 2, Load: pool.Load{Max: 2}},
 		"buffer: 16 tasks":             {Most: 16, Held: 10, Jobs: 6, Load: pool.Load{Max: 2}},
 		"replacement: the old workers": {Most: 16, Refused: "x"},
 	} {

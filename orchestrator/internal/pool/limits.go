@@ -46,7 +46,7 @@ func Limits(f Facts) []string {
 	add(f.Held > 0 && f.Starting == 0 && f.Ready+f.Leaving >= f.Max && f.Running >= f.Capacity, "workers: the %d slots of %d workers are taken%s, and max_workers is %d", f.Capacity, f.Ready, f.leaving(), f.Max)
 	add(f.Held > 0 && f.Starting > 0, "workers: %d are being started, which takes about %s", f.Starting, f.StartCost.Round(time.Millisecond))
 	add(short && f.Again > 0, "workers: %s", f.Reason)
-	add(f.Suspects > 0, "suspects: %d tasks were in a worker with others when it died, and each waits for a worker for itself", f.Suspects)
+	add(f.Suspects > 0, "suspects: a worker died with %d of these tasks, and each waits for a worker for itself", f.Suspects)
 	add(f.Held > 0 && f.Held+f.Jobs >= f.Most, "buffer: %d tasks are here, and slots * max_workers + buffer is %d", f.Held+f.Jobs, f.Most)
 	add(f.Refused != "", "replacement: the old workers stay, because a new one did not start: %s", f.Refused)
 	return limits
