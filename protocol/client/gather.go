@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -133,6 +134,7 @@ func (g *gatherer) fly(q *gathering) {
 			aboard[i].result = result
 			close(aboard[i].done)
 		}
+		runtime.Gosched() // who has just been answered may have more, which then goes in the next call instead of the one after
 		g.leave(requests[0].GetQueue())
 	})
 }
