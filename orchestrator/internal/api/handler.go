@@ -68,7 +68,7 @@ func (s *Server) handler(waits context.Context, may rights) http.Handler {
 	mux.HandleFunc("GET "+pathEvents, served.events) // every door allows to follow tasks
 	controls := &control{control: s.options.Control, waits: merged, followers: make(chan struct{}, maxFollowers)}
 	mux.Handle(apiv1connect.NewControlServiceHandler(controls, options...))
-	return s.timed(s.callers.limited(mux))
+	return s.timed(s.callers.limited(spoken(mux)))
 }
 
 // merge returns a context that ends with either, with the cause of the one that ended, and how to free it.

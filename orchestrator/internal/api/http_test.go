@@ -2,10 +2,12 @@ package api_test
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -72,6 +74,36 @@ func TestOpenAPI(t *testing.T) {
 		_ = answer.Body.Close()
 		if err != nil || answer.StatusCode != http.StatusOK || document.OpenAPI != "3.1.0" {
 			t.Errorf("the answer is %s, %+v, %v", answer.Status, document, err)
+		}
+	}
+}
+
+// A call without a content type, as curl makes it, is told what to send, over HTTP/1.1 and over HTTP/2.
+func TestUnknownContentType(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	address, roots := remote(t, w, io.Discard)
+	for _, two := range []bool{false, true} {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: two}
+		t.Cleanup(transport.CloseIdleConnections)
+		for _, form := range []string{"", "application/x-www-form-urlencoded", "text/json"} {
+			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+apiv1connect.TaskServiceSubmitProcedure, strings.NewReader(`{"queue":"misbehave"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("Authorization", "Bearer "+secretOf(api.RoleSubmit))
+			if form != "" {
+				request.Header.Set("Content-Type", form)
+			}
+			answer, err := transport.RoundTrip(request)
+			if err != nil {
+				t.Fatalf("HTTP/2 %t, %q: %v", two, form, err)
+			}
+			text, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if err != nil || answer.StatusCode != http.StatusUnsupportedMediaType || !strings.Contains(string(text), "application/json") || (answer.ProtoMajor == 2) != two {
+				t.Errorf("HTTP/2 %t, %q: %s, %q, %v", two, form, answer.Status, text, err)
+			}
 		}
 	}
 }
