@@ -107,13 +107,18 @@ func (p *process) send(instruction *workerv1.Instruction) {
 	}
 }
 
-// run runs one task and returns its outcome and how many progress reports came before it; the first one is answered with a
-// Cancel when that is asked for.
-func (p *process) run(number uint64, payload string, cancel bool) (*workerv1.Outcome, int) {
+func (p *process) begin(number uint64, payload string) {
 	p.t.Helper()
 	p.send(&workerv1.Instruction{Kind: &workerv1.Instruction_Task{Task: &workerv1.Task{
 		Run: number, Id: "q:k", Payload: []byte(payload), Attempt: 1, DeadlineMs: time.Now().Add(patience).UnixMilli(),
 	}}})
+}
+
+// run runs one task and returns its outcome and how many progress reports came before it; the first one is answered with a
+// Cancel when that is asked for.
+func (p *process) run(number uint64, payload string, cancel bool) (*workerv1.Outcome, int) {
+	p.t.Helper()
+	p.begin(number, payload)
 	progress := 0
 	for {
 		response, err := p.stream.Recv()

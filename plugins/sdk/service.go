@@ -2,7 +2,9 @@ package sdk
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -86,9 +88,20 @@ func (s *service) Configure(ctx context.Context, request *workerv1.ConfigureRequ
 	defer s.mu.Unlock()
 	s.preparing, s.unfit = false, err != nil
 	if err != nil {
-		return nil, status.Error(codes.FailedPrecondition, clean(err.Error(), fault.MaxMessage))
+		return nil, unconfigured(err)
 	}
 	return &workerv1.ConfigureResponse{}, nil
+}
+
+// unconfigured is the status of a Configure that failed. A fault of kind unavailable says that something which the worker needs
+// is not there, and is no word against the configuration: its code is Aborted, by which a manager knows the two apart.
+func unconfigured(err error) error {
+	code, text := codes.FailedPrecondition, err.Error()
+	var f *fault.Fault
+	if errors.As(err, &f) && f.Kind == fault.Unavailable {
+		code, text = codes.Aborted, strings.Replace(text, f.Error(), f.Message, 1) // the operator needs no kind
+	}
+	return status.Error(code, clean(text, fault.MaxMessage))
 }
 
 // configure calls the author's function and turns a panic into an error with its stack.

@@ -33,6 +33,15 @@ func (s *started) failure(ctx context.Context, spec Spec, what string, err error
 	return fmt.Errorf("%s: %s; %s", prefix, s.why(err), wrote)
 }
 
+// unconfigured says what a program did instead of accepting its configuration. One that ended, or that says by the code Aborted
+// that something which it needs is not there (plugins/sdk; in plugins/exec: its command ended), has refused nothing.
+func unconfigured(err error) string {
+	if st := status.Convert(err); isGone(st) || st.Code() == codes.Aborted {
+		return "did not get ready"
+	}
+	return "refused its configuration"
+}
+
 // why puts an error of go-plugin or gRPC in words that help.
 func (s *started) why(err error) string {
 	text := err.Error()

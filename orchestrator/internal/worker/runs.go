@@ -224,9 +224,7 @@ func (r *run) outcome(o *workerv1.Outcome, worker uint64) job.Outcome {
 	case r.asked == askedByDeadline, byItself && r.expires:
 		out.End, out.Fault = job.Expired, fault.New(fault.Timeout, "%s", r.job.Lapsed(r.started))
 	case r.asked == askedByTimeout, byItself:
-		than, advice := r.limits.Overtime(r.job)
-		out.End = job.Killed
-		out.Fault = fault.New(fault.Timeout, "it ran longer than %s and ended when asked to, within kill_grace (%s): %s", than, r.limits.KillGrace, advice)
+		out.End, out.Fault = job.Killed, r.overtime(failure)
 	case r.asked == askedForLock:
 		out.End, out.Fault = job.Interrupted, fault.New(fault.Interrupted, "it lost its lock and ended when asked to")
 	case r.asked == askedByShutdown || failure.Kind == fault.Interrupted:
@@ -235,6 +233,18 @@ func (r *run) outcome(o *workerv1.Outcome, worker uint64) job.Outcome {
 		out.End = job.Faulted
 	}
 	return out
+}
+
+// overtime is the fault of a run that its worker ended in time when its time was over. How the worker did that only the worker
+// knows: the handler may have heeded the cancel, or the worker may have killed a program that did not (plugins/exec). So the
+// worker's own words stand behind what is known here.
+func (r *run) overtime(said *fault.Fault) *fault.Fault {
+	than, advice := r.limits.Overtime(r.job)
+	f := fault.New(fault.Timeout, "it ran longer than %s, and its worker ended it within kill_grace (%s): %s", than, r.limits.KillGrace, advice)
+	if said.Message != "" {
+		f.Message += "; the worker says: " + said.Message
+	}
+	return f.WithDetail(said.Detail)
 }
 
 // overdue reports whether the run's time was over, by the clock of the worker.

@@ -89,7 +89,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec, sink Sink) (*Process, e
 	})
 	if err != nil {
 		s.end()
-		return nil, s.failure(ctx, spec, "refused its configuration", err)
+		return nil, s.failure(ctx, spec, unconfigured(err), err)
 	}
 	p := newProcess(l.lastID.Add(1), slots, cmp.Or(spec.KillGrace, leaveGrace), s, sink, l.log)
 	if err := p.open(); err != nil || !stop() {

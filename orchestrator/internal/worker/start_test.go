@@ -80,7 +80,7 @@ func TestFailedStarts(t *testing.T) {
 		"mute":                {hasty(own(roleMute)), []string{"not ready within 700ms", "role is mute"}},
 		"refuses":             {own(roleRefuses), []string{"refused its configuration", "the option color is missing", "say red or blue"}},
 		"hangs in Configure":  {hasty(own(roleHangs)), []string{"not ready within 700ms"}},
-		"dies in Configure":   {own(roleDiesInStart), []string{"refused its configuration", "ended with exit code 7", "no space left on the disk"}},
+		"dies in Configure":   {own(roleDiesInStart), []string{"did not get ready", "ended with exit code 7", "no space left on the disk"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

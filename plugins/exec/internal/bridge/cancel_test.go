@@ -60,7 +60,7 @@ func TestCancelByForce(t *testing.T) {
 			r.Cancel("timeout")
 			_, err := r.Wait()
 			took := time.Since(asked)
-			check(t, err, fault.Timeout, "did not answer, and was ended by the signal killed")
+			check(t, err, fault.Timeout, "did not heed the request to end within cancel_grace (300ms), and was ended by the signal killed")
 			if took < 600*time.Millisecond {
 				t.Errorf("it was ended after %s: its graces are 600ms", took)
 			}
@@ -86,5 +86,5 @@ func TestCancelWhileWriting(t *testing.T) {
 	eventually(t, "the task to begin", func() bool { return len(r.Progress()) > 0 })
 	r.Cancel("cancelled")
 	_, err := r.Wait()
-	check(t, err, fault.Cancelled, "did not answer")
+	check(t, err, fault.Cancelled, "did not heed the request to end")
 }

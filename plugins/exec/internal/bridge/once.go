@@ -44,7 +44,7 @@ func (b *bridge) runOnce(ctx context.Context, payload json.RawMessage) (json.Raw
 	case c.ExitCode() == 0:
 		return resultOf(text), nil
 	case ended:
-		return nil, lastWords(c, fault.New(fault.Failed, "the command %q %s", b.settings.name(), c.End()))
+		return nil, lastWords(c, fault.New(fault.Failed, "the command %q got SIGTERM, since its run was to end, and %s", b.settings.name(), c.End()))
 	}
 	return nil, lastWords(c, exitFault(b.settings.name(), c))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/drover-jobs/drover/plugins/exec/internal/line"
@@ -117,11 +118,13 @@ func (s *session) cancel(ctx context.Context, r *run) (answer, fate) {
 	s.send(outgoing{text: line.Cancel(r.number, reasonOf(context.Cause(ctx)))})
 	late := time.NewTimer(s.settings.cancelGrace)
 	defer late.Stop()
+	heeded := "did not answer the request to end"
 	select {
 	case a := <-r.answer:
 		return s.answered(a)
 	case <-s.gone:
 	case <-late.C:
+		heeded = fmt.Sprintf("did not heed the request to end within cancel_grace (%s)", s.settings.cancelGrace)
 		s.terminate(s.settings.termGrace)
 	}
 	select {
@@ -129,7 +132,7 @@ func (s *session) cancel(ctx context.Context, r *run) (answer, fate) {
 		return a, ended
 	default:
 	}
-	f := fault.New(fault.Failed, "the command %q did not answer, and %s", s.settings.name(), s.child.End())
+	f := fault.New(fault.Failed, "the command %q %s, and %s", s.settings.name(), heeded, s.child.End())
 	return answer{err: lastWords(s.child, f)}, ended
 }
 

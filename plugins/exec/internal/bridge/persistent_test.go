@@ -233,8 +233,8 @@ func TestPersistentDoesNotStart(t *testing.T) {
 		command   []string
 		want      []string
 	}{
-		{"broken", "broken", []string{self, "--worker"}, []string{self + " --worker", "ended with exit code 255 before it was ready", "Parse error"}},
-		{"php", "unopened", []string{self}, []string{"ended with exit code 1 before it was ready: Could not open input file"}},
+		{"broken", "broken", []string{self, "--worker"}, []string{self + " --worker", "ended with exit code 255 while it was being started", "Parse error"}},
+		{"php", "unopened", []string{self}, []string{"ended with exit code 1 while it was being started: Could not open input file"}},
 		{"mute", "mute", []string{self}, []string{`did not write {"type":"ready"} within 1s`, "PROTOCOL.md", "start_timeout"}},
 		{"future", "future", []string{self}, []string{"version 2", "version 1"}},
 		{"absent", "", []string{"no-such-interpreter", "x"}, []string{`"no-such-interpreter" is not in PATH=`, "install it"}},

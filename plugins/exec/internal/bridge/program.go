@@ -3,7 +3,6 @@ package bridge
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -89,10 +88,6 @@ func configure(ctx context.Context, line CommandLine, options json.RawMessage, s
 	first, err := b.startSession(ctx)
 	if err != nil {
 		b.close()
-		var f *fault.Fault
-		if errors.As(err, &f) {
-			err = errors.New(f.Message) // the operator needs no kind
-		}
 		return nil, err
 	}
 	b.crew.give(first)

@@ -81,7 +81,7 @@ func (b *bridge) startSession(ctx context.Context) (*session, error) {
 		select {
 		case err = <-s.ready: // it left at once; that is seen when it gets a task
 		default:
-			return nil, lastWords(c, fault.New(fault.Unavailable, "the command %q %s before it was ready", b.settings.name(), c.End()))
+			return nil, lastWords(c, fault.New(fault.Unavailable, "the command %q %s while it was being started", b.settings.name(), c.End()))
 		}
 	case <-late.C:
 		err = fault.New(fault.Unavailable, `the command %q did not write {"type":"ready"} within %s: see PROTOCOL.md, or raise the option start_timeout`,
