@@ -86,7 +86,7 @@ func (p *Program) help() string {
 	} else {
 		b.WriteString("  payload      any JSON object\n")
 	}
-	fmt.Fprintf(&b, "\nTo use it, add the program and a queue to the manager's configuration and restart the manager\n(a reload, SIGHUP, reads settings only):\n\n"+
+	fmt.Fprintf(&b, "\nTo use it, add the program and a queue to the manager's configuration, and make the manager read it\n(`drover reload`, or SIGHUP):\n\n"+
 		"  plugins:\n    %[1]s:\n      command: [%[2]q]\n"+
 		"  queues:\n    %[1]s:\n      plugin: %[1]s\n\n"+
 		"Then submit a task:\n\n  drover submit %[1]s '{...}' --wait\n\n"+

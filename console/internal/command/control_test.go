@@ -152,6 +152,20 @@ func TestDoctorByItself(t *testing.T) {
 	}
 }
 
+// What to try of a plugin that does not start is the script behind the plugin exec, which by hand explains itself only.
+func TestDoctorOnScripts(t *testing.T) {
+	t.Parallel()
+	for want, command := range map[string][]string{
+		"try its command: drover plugin test --exec node worker.mjs (":   {"bin/plugins/exec", "--name", "t", "--", "node", "worker.mjs"},
+		"try its command: drover plugin test --exec --once sh work.sh (": {"/opt/exec", "--name", "t", "--once", "--", "sh", "work.sh"},
+		"run its command by hand: /opt/exec --name t":                    {"/opt/exec", "--name", "t"},
+	} {
+		if _, out, _ := attach(t, &manager{broken: command}).run(t.Context(), "doctor"); !strings.Contains(out, want) {
+			t.Errorf("%q is not in\n%s", want, out)
+		}
+	}
+}
+
 // A worker that is not there is noticed before anything is asked.
 func TestKillOfNobody(t *testing.T) {
 	t.Parallel()

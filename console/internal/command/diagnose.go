@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -107,7 +108,7 @@ func checkPlugins(s *apiv1.StatusResponse) []finding {
 	for _, p := range s.GetPlugins() {
 		if why := pluginError(p); why != "" {
 			findings = append(findings, finding{Check: "plugin " + p.GetName(), Verdict: bad, Found: why,
-				Do: "run its command by hand: " + strings.Join(p.GetCommand(), " ")})
+				Do: startAdvice(p.GetCommand())})
 		}
 		if why := p.GetRefused(); why != "" {
 			findings = append(findings, finding{Check: "plugin " + p.GetName(), Verdict: doubtful, Found: "a newer program on disk is not used: " + why,
@@ -118,6 +119,19 @@ func checkPlugins(s *apiv1.StatusResponse) []finding {
 		return []finding{{Check: "plugins", Verdict: sound, Found: fmt.Sprintf("%d, all sound", len(s.GetPlugins()))}}
 	}
 	return findings
+}
+
+// startAdvice says how to see what is wrong with a plugin that does not start. The plugin exec only explains itself when it is
+// run by hand: what has to be tried is the command behind it.
+func startAdvice(command []string) string {
+	if i := slices.Index(command, "--"); i > 0 && filepath.Base(command[0]) == "exec" {
+		words := []string{"drover plugin test --exec"}
+		if slices.Contains(command[:i], "--once") {
+			words = append(words, "--once")
+		}
+		return "try its command: " + strings.Join(append(words, command[i+1:]...), " ") + " (in the directory of its option dir, if it has one)"
+	}
+	return "run its command by hand: " + strings.Join(command, " ")
 }
 
 func checkWorkers(s *apiv1.StatusResponse) []finding {

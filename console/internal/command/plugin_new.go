@@ -63,7 +63,7 @@ func runPluginNew(env *Env, args *Args, words []string) error {
 	}
 	b.WriteString("\nTest it:\n\n")
 	fmt.Fprintf(&b, "  %s\n", screen.Clean(made.Next[0]))
-	b.WriteString("\nAdd this to the manager's configuration, and restart the manager:\n\n")
+	b.WriteString("\nAdd this to the manager's configuration, and make it read that with `drover reload`:\n\n")
 	for line := range strings.Lines(made.YAML) {
 		fmt.Fprintf(&b, "  %s\n", screen.Clean(strings.TrimSuffix(line, "\n")))
 	}

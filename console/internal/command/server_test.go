@@ -26,9 +26,10 @@ import (
 // manager is a control service whose answers are fixed; it remembers what it was asked to do.
 type manager struct {
 	apiv1connect.UnimplementedControlServiceHandler
-	saved string // value of feed-pull.max_workers
-	slots string // saved value of feed-pull.slots
-	blind bool   // it does not examine itself
+	saved  string   // value of feed-pull.max_workers
+	slots  string   // saved value of feed-pull.slots
+	blind  bool     // it does not examine itself
+	broken []string // the command of the plugin that does not start; empty for the usual one
 
 	limits []string // of feed-pull, before the others
 
@@ -92,6 +93,9 @@ func (m *manager) Status(context.Context, *apiv1.StatusRequest) (*apiv1.StatusRe
 	s := sampleStatus()
 	s.Workers[0].TaskIds, s.Workers[0].MemoryMaxBytes = []string{"feed-pull:running"}, 22<<20
 	s.Workers[1].Frozen = true
+	if len(m.broken) > 0 {
+		s.Plugins[1].Command = m.broken
+	}
 	s.Plugins[0].Refused = "it does not start"
 	s.Manager.Warnings = []string{"saved settings are not used: \x1b[2J"}
 	return s, nil
