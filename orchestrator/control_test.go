@@ -83,6 +83,9 @@ func TestControlTasks(t *testing.T) {
 	if err != nil || len(list.GetTasks()) != 4 || list.GetTotal() != 6 || list.GetNextPageToken() == "" || !strings.Contains(string(list.GetTasks()[0].GetPayload()), "permanent") {
 		t.Fatalf("%v, %v", list, err)
 	}
+	if letter, err := c.Get(t.Context(), ids[0]); err != nil || !strings.Contains(string(letter.Payload), "permanent") || len(waitFor(t, c, ids[0])[0].Payload) > 0 {
+		t.Errorf("a dead letter looks like %+v, %v; want it with its payload, which who waits for it has and is not sent", letter, err)
+	}
 	more, err := control.ListTasks(t.Context(), &apiv1.ListTasksRequest{Queue: "misbehave", State: taskv1.State_STATE_DEAD, PageToken: list.GetNextPageToken()})
 	if err != nil || len(more.GetTasks()) != 2 || more.GetNextPageToken() != "" || more.GetTasks()[0].GetFault().GetKind() != taskv1.FaultKind_FAULT_KIND_FAILED {
 		t.Fatalf("%v, %v", more, err)

@@ -26,7 +26,7 @@ type Client interface {
 	// SubmitBatch submits many tasks in few round trips and returns what came of each, in their order; what is wrong with one
 	// keeps none of the others out. The error is that of the connection; what came of each is told then, too.
 	SubmitBatch(ctx context.Context, work []Work) ([]Batched, error)
-	// Get says what is known of a task now. Errors: ErrUnknownTask, ErrUnavailable.
+	// Get says what is known of a task now, with its payload while it lies in its queue, dead letters included. Errors: ErrUnknownTask, ErrUnavailable.
 	Get(ctx context.Context, id task.ID) (*task.Task, error)
 	// Subscribe yields the end of each of the tasks as it comes, once each, and after the last it is over. A task that
 	// had ended before is yielded too; one that does not exist is yielded as Unknown. It cannot miss an end: it

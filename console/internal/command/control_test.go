@@ -46,7 +46,7 @@ func TestControlOutput(t *testing.T) {
 		"schedules": "schedules", "schedules-json": "schedules --json", "schedules-one": "schedules nightly", "schedules-paused": "schedules often",
 		"schedules-unknown": "schedules nigtly", "schedule-pause": "schedule pause nightly", "schedule-pause-json": "schedule pause nightly --json", "schedule-resume": "schedule resume nightly",
 		"schedule-run": "schedule run nightly", "schedule-run-json": "schedule run nightly --json", "schedule-verb": "schedule stop nightly", "schedule-set-none": "schedule set nightly",
-		"tasks": "tasks feed-pull", "tasks-json": "tasks feed-pull --state dead --limit 2 --json", "tasks-none": "tasks feed-pull --state failed",
+		"tasks": "tasks feed-pull", "tasks-json": "tasks feed-pull --state dead --limit 2 --json", "tasks-payload": "tasks feed-pull --payload --state dead", "why-dead": "why feed-pull:dead", "tasks-none": "tasks feed-pull --state failed",
 		"tasks-state": "tasks feed-pull --state ded", "tasks-unknown": "tasks feedpull",
 		"why-killed": "why feed-pull:killed", "why-killed-json": "why feed-pull:killed --json", "why-held": "why feed-pull:held",
 		"why-running": "why feed-pull:running", "why-done": "why feed-pull:done", "why-due": "why feed-pull:waiting", "task-history": "task feed-pull:killed",

@@ -26,7 +26,7 @@ func dead() *task.Task {
 	return &task.Task{
 		ID: task.ID{Queue: "feed-pull", Key: "dead"}, Kind: "feed-pull", State: task.Dead, Attempts: 1, Counters: task.Counters{Failures: 1},
 		Fault: fault.New(fault.Unreachable, "the server at 127.0.0.1:1 does not answer\x1b]0;owned\a").AsPermanent().WithDetail("line one\n\tline \x9b two"),
-		Ended: now(), Run: 20 * time.Millisecond, Manager: "dev",
+		Ended: now(), Run: 20 * time.Millisecond, Manager: "dev", Payload: json.RawMessage(`{"url":"http://127.0.0.1:1/\u009b","deep":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]}`),
 	}
 }
 

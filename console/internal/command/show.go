@@ -37,7 +37,7 @@ func showTask(env *Env, t *task.Task) error {
 		f.Add("Progress", progressText(t.Progress))
 	}
 	if len(t.Payload) > 0 {
-		f.AddLines("Payload", screen.IndentJSON(t.Payload))
+		f.AddLines("Payload", payloadLines(t))
 	}
 	if t.Fault != nil {
 		f.AddPainted("Error", t.Fault.Error(), screen.Bad)
@@ -50,6 +50,19 @@ func showTask(env *Env, t *task.Task) error {
 		f.AddLines("Result", screen.IndentJSON(t.Result))
 	}
 	return f.Write(env.Out, env.style())
+}
+
+// firstPayload is how many lines of a payload a person sees.
+const firstPayload = 20
+
+// payloadLines are the first lines of a payload, cleaned.
+func payloadLines(t *task.Task) []string {
+	lines := screen.IndentJSON(t.Payload)
+	left := len(lines) - firstPayload
+	if left <= 1 {
+		return lines
+	}
+	return append(lines[:firstPayload:firstPayload], fmt.Sprintf("(%d lines are left out; task ID --json has all)", left))
 }
 
 // historyLines are the runs that did not end well, a line each, cleaned; why tells more.

@@ -41,6 +41,7 @@ are not listed; task shows one. With --json each task is an object on a line of 
 			{Name: "state", Value: "STATE", Help: "only these: " + strings.Join(stateNames(listable()), ", "),
 				Complete: func(context.Context, *Env) []string { return stateNames(listable()) }},
 			{Name: "limit", Value: "N", Help: fmt.Sprintf("at most N of a state; %d unless told", defaultTasks)},
+			{Name: "payload", Help: "with their payloads"},
 		}, filterFlags("dead letters: ")...),
 		Min: 1, Max: 1,
 		Complete: completeQueue,
@@ -75,13 +76,13 @@ func runTasks(ctx context.Context, env *Env, args *Args) error {
 	}
 	var lists []listing
 	for _, state := range states {
-		l, err := list(ctx, env, &apiv1.ListTasksRequest{Queue: queue, State: taskv1.State(state), Filter: filter}, limit)
+		l, err := list(ctx, env, &apiv1.ListTasksRequest{Queue: queue, State: taskv1.State(state), Filter: filter, WithPayload: args.Has("payload")}, limit)
 		if err != nil {
 			return aboutQueue(ctx, env, queue, err)
 		}
 		lists = append(lists, l)
 	}
-	return showListings(env, queue, lists)
+	return showListings(env, queue, lists, args.Has("payload"))
 }
 
 // statesToList are the state asked for, or those that say most.
@@ -130,11 +131,14 @@ func list(ctx context.Context, env *Env, request *apiv1.ListTasksRequest, limit 
 	}
 }
 
-func showListings(env *Env, queue string, lists []listing) error {
+func showListings(env *Env, queue string, lists []listing, payloads bool) error {
 	table := &screen.Table{Columns: []screen.Column{
 		{Title: "TASK", Flexible: true}, {Title: "STATE"}, {Title: "RUNS", Right: true, Spare: 2}, {Title: "WHEN", Spare: 1},
 		{Title: "LAST ERROR", Flexible: true, Spare: 3},
 	}}
+	if payloads {
+		table.Columns = append(table.Columns, screen.Column{Title: "PAYLOAD", Flexible: true})
+	}
 	shown := 0
 	var more []string
 	for _, l := range lists {
@@ -146,8 +150,12 @@ func showListings(env *Env, queue string, lists []listing) error {
 				}
 				continue
 			}
-			table.Add(screen.Text(t.ID.String()), screen.Cell{Text: t.State.String(), Paint: paintOf(t.State)}, screen.Text(fmt.Sprint(t.Attempts)),
-				screen.Text(whenText(env, t)), screen.Text(lastError(t)))
+			cells := []screen.Cell{screen.Text(t.ID.String()), {Text: t.State.String(), Paint: paintOf(t.State)}, screen.Text(fmt.Sprint(t.Attempts)),
+				screen.Text(whenText(env, t)), screen.Text(lastError(t))}
+			if payloads {
+				cells = append(cells, screen.Text(string(t.Payload)))
+			}
+			table.Add(cells...)
 		}
 		switch rest := l.total - int64(len(l.tasks)); {
 		case !l.more:

@@ -19,8 +19,9 @@ func whyCommand() *Command {
 		Args:    "ID",
 		Summary: "the story of a task: what happened to it, and what it waits for",
 		Help: `It tells when the task was submitted, where each run went that did not end well (worker, process, memory, signal,
-last lines), and where it is now, with the stack or the last lines that the worker gave for its last failure. Of a task that
-waits it says what its queue is limited by, and who has its lock. A task keeps its last 8 such runs.`,
+last lines), and where it is now, with the stack or the last lines that the worker gave for its last failure, and with its
+payload while it lies in its queue, as dead letters do. Of a task that waits it says what its queue is limited by, and who
+has its lock. A task keeps its last 8 such runs.`,
 		Examples: []Example{{`drover why feed-pull:mzxw6ytboi`, "why it failed, or why it does not run yet"}},
 		Min:      1, Max: 1,
 		Complete: completeTask(task.Running, task.Dead, task.Failed),
@@ -183,6 +184,15 @@ func tellStory(env *Env, t *task.Task, story []storyPoint, because []string) err
 			head = "It waits:"
 		}
 		put(head, screen.Clean(reason), screen.Warn)
+	}
+	if len(t.Payload) > 0 {
+		for i, line := range payloadLines(t) {
+			head := ""
+			if i == 0 {
+				head = "Payload:"
+			}
+			put(head, line, screen.Plain)
+		}
 	}
 	_, err := env.Out.Write([]byte(b.String()))
 	return err

@@ -73,7 +73,7 @@ func (c *Client) cancel(ctx context.Context, id task.ID) (task.State, error) {
 		return task.Unknown, err
 	}
 	for range maxMoves {
-		seen, err := c.peek(ctx, id)
+		seen, err := c.peek(ctx, id, recordOnly)
 		switch {
 		case err != nil:
 			return task.Unknown, err

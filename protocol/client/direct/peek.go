@@ -2,6 +2,7 @@ package direct
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -17,14 +18,21 @@ import (
 // KEYS[3] scheduled
 // KEYS[4] retry
 // ARGV[1] the task's key
+// ARGV[2] "1" to have the message of a dead letter as well: its record has no payload
 //
-// Returns an empty list when there is no such task; a list of one, the record, when it has ended; otherwise the fields
+// Returns an empty list when there is no such task; the record when it has ended, and behind it the message of a dead letter that was
+// asked for, empty where there is none; otherwise the fields
 // msg, state, pending_since, failures, kills, interruptions, losses, end and result of its hash, nil where there is
 // none, the Unix second at which it is due, the history and the progress.
 const peekSource = `
 local record = redis.call('GET', KEYS[1])
 if record then
-	return {record}
+	local letter = false
+	if ARGV[2] == '1' then
+		local left = redis.call('HMGET', KEYS[2], 'msg', 'state')
+		letter = left[2] == 'archived' and left[1]
+	end
+	return {record, letter or ''}
 end
 local seen = redis.call('HMGET', KEYS[2], 'msg', 'state', 'pending_since', '` + task.FieldFailures + `', '` +
 	task.FieldKills + `', '` + task.FieldInterruptions + `', '` + task.FieldLosses + `', '` + task.FieldEnd + `', 'result')
@@ -45,6 +53,17 @@ return seen
 // peekFields is the length of peekSource's answer for a task that has no record.
 const peekFields = 12
 
+// endedFields is its length for one that has.
+const endedFields = 2
+
+// detail says how much of a task that has ended is wanted, as peekSource is told.
+type detail string
+
+const (
+	recordOnly  detail = ""
+	withPayload detail = "1"
+)
+
 // sight is what peekSource saw of one task.
 type sight struct {
 	task  *task.Task // nil when there is no such task
@@ -53,9 +72,9 @@ type sight struct {
 	life int64
 }
 
-// Get implements client.Client. The payload is there as long as the task has not ended.
+// Get implements client.Client. The payload is there as long as the task lies in its queue, dead letters included.
 func (c *Client) Get(ctx context.Context, id task.ID) (*task.Task, error) {
-	seen, err := c.peek(ctx, id)
+	seen, err := c.peek(ctx, id, withPayload)
 	if err != nil {
 		return nil, fmt.Errorf("look at task %s: %w", id, err)
 	}
@@ -71,11 +90,11 @@ func sound(id task.ID) bool {
 	return err == nil && parsed == id
 }
 
-func (c *Client) peek(ctx context.Context, id task.ID) (sight, error) {
+func (c *Client) peek(ctx context.Context, id task.ID, how detail) (sight, error) {
 	if !sound(id) {
 		return sight{}, nil
 	}
-	seen, err := c.peekAll(ctx, []task.ID{id})
+	seen, err := c.peekAll(ctx, []task.ID{id}, how)
 	if err != nil {
 		return sight{}, err
 	}
@@ -83,11 +102,11 @@ func (c *Client) peek(ctx context.Context, id task.ID) (sight, error) {
 }
 
 // peekAll looks at some tasks in one round trip, each at one moment.
-func (c *Client) peekAll(ctx context.Context, ids []task.ID) ([]sight, error) {
+func (c *Client) peekAll(ctx context.Context, ids []task.ID, how detail) ([]sight, error) {
 	calls := make([]call, len(ids))
 	for i, id := range ids {
 		keys := task.KeysOf(id.Queue)
-		calls[i] = call{keys: []string{keys.Record(id.Key), keys.Task(id.Key), keys.Scheduled(), keys.Retry()}, args: []any{id.Key}}
+		calls[i] = call{keys: []string{keys.Record(id.Key), keys.Task(id.Key), keys.Scheduled(), keys.Retry()}, args: []any{id.Key, string(how)}}
 	}
 	answers, err := ask(ctx, c, func(ctx context.Context) ([]*redis.Cmd, error) {
 		answers := runAll(ctx, c.rdb, c.scripts.peek, calls)
@@ -110,12 +129,17 @@ func (c *Client) peekAll(ctx context.Context, ids []task.ID) ([]sight, error) {
 // see reads the answer of peekSource.
 func see(id task.ID, values []any) sight {
 	switch len(values) {
-	case 1:
+	case endedFields:
 		t, err := task.DecodeRecord([]byte(text(values[0])))
 		if err != nil {
 			return sight{}
 		}
 		t.ID = id
+		if letter := text(values[1]); letter != "" {
+			if message, err := task.DecodeMessage([]byte(letter)); err == nil && json.Valid(message.Payload) { // else of a foreign client
+				t.Payload = message.Payload
+			}
+		}
 		return sight{task: t}
 	case peekFields:
 		t, message, err := stored(values).Read(id)

@@ -202,7 +202,7 @@ func (s *subscription) look(ctx context.Context, ids []task.ID) ([]sight, error)
 	case <-s.c.closing:
 		return nil, client.ErrClosed
 	}
-	sights, err := s.c.peekAll(ctx, ids)
+	sights, err := s.c.peekAll(ctx, ids, recordOnly)
 	<-s.c.looks
 	if err != nil {
 		return nil, err
