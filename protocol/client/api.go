@@ -15,6 +15,7 @@ import (
 type api struct {
 	link   *link
 	tasks  apiv1connect.TaskServiceClient
+	quick  apiv1connect.TaskServiceClient // for calls that are answered at once
 	calls  calls
 	gather gatherer
 }
@@ -99,7 +100,7 @@ func (a *api) Submit(ctx context.Context, queue string, payload any, options ...
 // submitOne makes a call for one task.
 func (a *api) submitOne(ctx context.Context, request *apiv1.SubmitRequest) (Submitted, error) {
 	what := submitTo(request.GetQueue())
-	response, err := do(ctx, a, what, ErrUnknownQueue, ErrInvalidPayload, a.tasks.Submit, request)
+	response, err := do(ctx, a, what, ErrUnknownQueue, ErrInvalidPayload, a.quick.Submit, request)
 	if err != nil {
 		return Submitted{}, err
 	}
@@ -134,7 +135,7 @@ func submittedOf(what string, response *apiv1.SubmitResponse) (Submitted, error)
 // Get implements Client. The payload is there as long as the task has not ended.
 func (a *api) Get(ctx context.Context, id task.ID) (*task.Task, error) {
 	what := fmt.Sprintf("look at task %s", id)
-	response, err := do(ctx, a, what, ErrUnknownTask, ErrUnknownTask, a.tasks.Get, &apiv1.GetRequest{Id: id.String(), WithPayload: true})
+	response, err := do(ctx, a, what, ErrUnknownTask, ErrUnknownTask, a.quick.Get, &apiv1.GetRequest{Id: id.String(), WithPayload: true})
 	if err != nil {
 		return nil, err
 	}

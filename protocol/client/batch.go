@@ -65,7 +65,7 @@ func callSize(requests []*apiv1.SubmitRequest) int {
 
 // submitSome makes one call and writes down what came of each task at its place.
 func (a *api) submitSome(ctx context.Context, what string, requests []*apiv1.SubmitRequest, places []int, all []Batched) error {
-	response, err := do(ctx, a, what, ErrUnavailable, ErrInvalidPayload, a.tasks.SubmitBatch, &apiv1.SubmitBatchRequest{Tasks: requests})
+	response, err := do(ctx, a, what, ErrUnavailable, ErrInvalidPayload, a.quick.SubmitBatch, &apiv1.SubmitBatchRequest{Tasks: requests})
 	if err != nil {
 		return err
 	}
