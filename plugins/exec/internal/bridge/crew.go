@@ -11,6 +11,7 @@ import (
 type crew struct {
 	mu       sync.Mutex
 	idle     []*session // the one used last is taken first, so that the others stay out of memory
+	coming   []*spare   // being started, and claimed by no task
 	failures int        // deaths in a row, without an answer in between
 	next     time.Time  // when the next child may be started
 }

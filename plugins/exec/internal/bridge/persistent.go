@@ -36,7 +36,7 @@ func (b *bridge) runPersistent(ctx context.Context, payload json.RawMessage) (js
 		}
 		// It left between two tasks: no program has seen this one.
 	}
-	s, err := b.newSession(ctx)
+	s, err := b.nextSession(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -55,9 +55,21 @@ func (b *bridge) converse(ctx context.Context, s *session, r *run, text []byte) 
 		b.crew.give(s)
 	case lost:
 		b.crew.died()
+		b.replace(b.crew.expect())
 	case ended:
+		if ctx.Err() == nil || reasonOf(context.Cause(ctx)) != reasonStop { // a worker that is to leave needs no other child
+			b.replace(b.crew.expect())
+		}
 	}
 	return a, fate
+}
+
+// nextSession is the child that is being started already, or else a new one.
+func (b *bridge) nextSession(ctx context.Context) (*session, error) {
+	if sp := b.crew.claim(); sp != nil {
+		return sp.wait(ctx, &b.crew)
+	}
+	return b.newSession(ctx)
 }
 
 // newSession starts a child when its time has come.
@@ -136,6 +148,9 @@ func (s *session) cancel(ctx context.Context, r *run) (answer, fate) {
 	return answer{err: lastWords(s.child, f)}, ended
 }
 
+// reasonStop is the reason of a cancel because the worker is to leave.
+const reasonStop = "stop"
+
 // reasonOf names the cause of the end of a run as the protocol does.
 func reasonOf(cause error) string {
 	switch {
@@ -144,6 +159,6 @@ func reasonOf(cause error) string {
 	case errors.Is(cause, sdk.ErrCancelled):
 		return "cancelled"
 	default:
-		return "stop"
+		return reasonStop
 	}
 }

@@ -263,15 +263,12 @@ func TestPersistentIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	script := filepath.Join(dir, "worker.sh")
-	text := "#!/bin/sh\n" + `echo '{"type":"ready"}'; read -r line; exit 9` + "\n"
+	text := "#!/bin/sh\n" + `echo '{"type":"ready"}'; read -r line; rm worker.sh; exit 9` + "\n"
 	if err := os.WriteFile(script, []byte(text), 0o700); err != nil { //nolint:gosec // it is to be run
 		t.Fatal(err)
 	}
 	w := sdktest.Start(t, bridge.Program(bridge.CommandLine{Name: "test", Command: []string{"./worker.sh"}}, &buffer{}),
 		sdktest.Options(t, map[string]any{"dir": dir, "start_timeout": "20s"}))
 	wantFault(t, w, `{}`, fault.Crash, "exit code 9")
-	if err := os.Remove(script); err != nil {
-		t.Fatal(err)
-	}
 	wantFault(t, w, `{}`, fault.Unavailable, "worker.sh")
 }

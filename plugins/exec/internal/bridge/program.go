@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/drover-jobs/drover/plugins/exec/internal/child"
@@ -60,7 +61,10 @@ type bridge struct {
 	stop     context.CancelFunc
 	stopped  chan struct{}
 	crew     crew
-	runs     atomic.Uint64 // numbers given
+	replace  func(*spare)       // starts a child in the background
+	starts   sync.WaitGroup     // what replace has begun
+	stopNew  context.CancelFunc // gives those starts up
+	runs     atomic.Uint64      // numbers given
 }
 
 func configure(ctx context.Context, line CommandLine, options json.RawMessage, stderr io.Writer) (*bridge, error) {
@@ -78,6 +82,14 @@ func configure(ctx context.Context, line CommandLine, options json.RawMessage, s
 	}
 	running, stop := context.WithCancel(context.Background())
 	b.stop = stop
+	starting, stopNew := context.WithCancel(context.Background())
+	b.stopNew = stopNew
+	b.replace = func(sp *spare) {
+		b.starts.Go(func() {
+			s, err := b.newSession(starting)
+			b.crew.arrived(sp, s, err)
+		})
+	}
 	go func() {
 		defer close(b.stopped)
 		b.launcher.Run(running)
@@ -96,6 +108,8 @@ func configure(ctx context.Context, line CommandLine, options json.RawMessage, s
 
 // close ends the children and the launcher.
 func (b *bridge) close() {
+	b.stopNew()
+	b.starts.Wait()
 	b.crew.close()
 	b.stop()
 	<-b.stopped

@@ -24,6 +24,9 @@ func (s *session) take(text []byte) {
 	switch message.Type {
 	case line.Text:
 		s.print(r, message.Text)
+		if message.Buried {
+			s.warn(r, "a message that does not begin its line is not read: end every line with a newline, and begin each message on a line of its own")
+		}
 	case line.Ready:
 		s.greeted = true
 		s.started(versionFault(s.settings.name(), message.Version))
@@ -58,19 +61,26 @@ func (s *session) misunderstood(r *run, message line.Message, err error) {
 	case r != nil && (message.Type == line.Result || message.Type == line.Error) && (message.Run == 0 || message.Run == r.number):
 		s.settle(r, answer{err: fault.New(fault.Protocol, "%v", err)})
 	default:
-		s.logger(r).WarnContext(context.Background(), "a line of the program is dropped: "+err.Error())
+		s.warn(r, "a line of the program is dropped: "+err.Error())
 	}
 }
 
-// print passes on a line that is no message. Before the child is ready it most likely says why it never will be.
+// print passes on a line that is no message: to the child's standard error, since it may say why the child dies, and once the
+// child is ready also to the log, which names the task.
 func (s *session) print(r *run, text string) {
-	switch {
-	case text == "":
-	case !s.greeted:
-		s.child.Complain(text)
-	default:
+	if text == "" {
+		return
+	}
+	s.child.Complain(text)
+	if s.greeted {
 		s.logger(r).InfoContext(context.Background(), text, "stream", "stdout")
 	}
+}
+
+// warn tells the program's author of a mistake, where the author looks: among the child's own output, and in the log.
+func (s *session) warn(r *run, text string) {
+	s.child.Complain("exec: " + text)
+	s.logger(r).WarnContext(context.Background(), text)
 }
 
 // versionFault says whether a child of a version can be spoken with.

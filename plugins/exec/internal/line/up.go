@@ -40,6 +40,9 @@ type Message struct {
 	Level      slog.Level
 	Text       string
 	Attributes map[string]any
+	// Buried says of a Text that what looks like a message stands in it behind something else. It is not taken for one: a
+	// program may quote a message, or print what came from outside, and neither must end its task.
+	Buried bool
 	// Result is JSON, never empty in a Result.
 	Result json.RawMessage
 	// Fault is that of an Error.
@@ -54,6 +57,9 @@ var types = map[string]Type{ //nolint:gochecknoglobals // the list itself; never
 // meant finds the type in a line that was meant to be a message but is no JSON, such as one with NaN in it.
 var meant = regexp.MustCompile(`"type"\s*:\s*"(ready|progress|log|result|error)"`)
 
+// buried finds what looks like a message inside a line.
+var buried = regexp.MustCompile(`\{[^{}]*"type"\s*:\s*"(ready|progress|result|error)"`)
+
 // sniffed is how far into a line its type is looked for when it is no JSON, in bytes.
 const sniffed = 256
 
@@ -64,6 +70,7 @@ func Parse(line []byte) (Message, error) {
 	line = bytes.TrimSpace(line)
 	asText := Message{Type: Text, Text: string(line)}
 	if len(line) == 0 || line[0] != '{' {
+		asText.Buried = buried.Match(line)
 		return asText, nil
 	}
 	if !json.Valid(line) {
