@@ -82,8 +82,19 @@ func (s *seat) keys(text string) {
 // see waits until the console has written what matches, behind what was seen before.
 func (s *seat) see(pattern string) {
 	s.t.Helper()
+	if s.sees(pattern, startTime) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.t.Fatalf("never seen: %s; on the terminal:\n%q", pattern, s.text[s.from:])
+}
+
+// sees reports whether the console writes what matches in some time.
+func (s *seat) sees(pattern string, within time.Duration) bool {
+	s.t.Helper()
 	re := regexp.MustCompile(pattern)
-	for deadline := time.Now().Add(startTime); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); {
 		s.mu.Lock()
 		at := re.FindIndex(s.text[s.from:])
 		if at != nil {
@@ -91,13 +102,11 @@ func (s *seat) see(pattern string) {
 		}
 		s.mu.Unlock()
 		if at != nil {
-			return
+			return true
 		}
 		<-time.After(5 * time.Millisecond)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.t.Fatalf("never seen: %s; on the terminal:\n%q", pattern, s.text[s.from:])
+	return false
 }
 
 // seen checks how often the console has written what matches.
