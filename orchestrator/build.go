@@ -320,14 +320,23 @@ func (o *Orchestrator) buildRescue() {
 }
 
 // buildHooks makes what tells of dead letters.
-func (o *Orchestrator) buildHooks() *hook.Relay {
-	return hook.New(hook.Deps{
+func (o *Orchestrator) buildHooks() {
+	o.hooks = hook.New(hook.Deps{
 		Redis: o.redis, Queues: func() []string { return slices.Collect(maps.Keys(o.present.Load().queues)) }, Log: o.log,
+		OnDead: o.onDead,
 		Submit: func(ctx context.Context, queue string, payload []byte) error {
 			_, err := o.tasks.Submit(ctx, queue, json.RawMessage(payload))
 			return err
 		},
 	})
+}
+
+// onDead is where the deaths of a queue of this manager are told; empty for nowhere.
+func (o *Orchestrator) onDead(queue string) string {
+	if s, ok := o.present.Load().queues[queue]; ok {
+		return o.settingsOf(s).OnDead
+	}
+	return ""
 }
 
 // buildRoster describes this manager for the list of those that share its Redis.

@@ -46,6 +46,7 @@ func (c *control) Examine(ctx context.Context) (*apiv1.ExamineResponse, error) {
 	e := &examination{o: c.o}
 	e.redis(ctx)
 	e.managers(ctx)
+	e.deaths(ctx)
 	e.locks(ctx)
 	e.programs()
 	e.sockets()

@@ -78,3 +78,19 @@ func (e *examination) waitingIn(ctx context.Context, queues []string) ([]int64, 
 	}
 	return waiting, nil
 }
+
+// deaths looks for dead letters of this manager's queues that cannot be told of.
+func (e *examination) deaths(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, examineTimeout)
+	defer cancel()
+	for _, q := range sortedKeys(e.o.present.Load().queues) {
+		problem := e.o.hooks.Problem(q)
+		if problem == nil {
+			continue
+		}
+		if n, err := e.o.redis.LLen(ctx, task.KeysOf(q).Deaths()).Result(); err == nil && n > 0 {
+			e.add("on_dead of "+q, doubtFound, "start a manager that serves that queue, mend the schema of its worker so that it allows the field dead_letter, or set on_dead to another queue; unset drops what waits",
+				"%d deaths wait to be told: %v", n, problem)
+		}
+	}
+}

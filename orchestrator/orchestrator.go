@@ -27,6 +27,7 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/catalog"
 	"github.com/drover-jobs/drover/orchestrator/internal/controller"
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
+	"github.com/drover-jobs/drover/orchestrator/internal/hook"
 	"github.com/drover-jobs/drover/orchestrator/internal/intake"
 	"github.com/drover-jobs/drover/orchestrator/internal/lock"
 	"github.com/drover-jobs/drover/orchestrator/internal/metrics"
@@ -64,6 +65,7 @@ type Orchestrator struct {
 	locker      *lock.Locker
 	budget      *budget.Budget
 	rescue      *rescue.Rescue
+	hooks       *hook.Relay
 	roster      *roster.Roster
 	schedules   *schedule.Schedules
 	metrics     *metrics.Metrics
@@ -155,6 +157,7 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 	}
 	o.buildQueues()
 	o.buildRescue()
+	o.buildHooks()
 	o.buildRoster()
 	o.buildSchedules()
 	o.announce(ctx)
@@ -162,7 +165,7 @@ func (o *Orchestrator) run(ctx context.Context, stack *stages) (Report, error) {
 		o.log.Warn("what an earlier manager left is put back later", "error", err)
 	}
 	stack.start("list of managers", o.roster.Run)
-	stack.start("hooks", o.buildHooks().Run)
+	stack.start("hooks", o.hooks.Run)
 	stack.start("API", o.api.Run)
 	close(o.up)
 	return o.work(ctx)

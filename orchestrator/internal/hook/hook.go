@@ -2,7 +2,8 @@
 //
 // What is to be told lies in a list in Redis beside the dead letter, written in the same moment (intake/settle.lua), and leaves it
 // when the task has been submitted: a death is told at least once, whatever dies in between, and at most once more for each manager
-// that serves the queue. As a task it has all that tasks have: retries with pauses, limits, a history; whoever wants a web page to be
+// that serves the queue. It goes to where on_dead points when it is told, waits while that queue is not there or refuses it, and is
+// dropped when on_dead is switched off meanwhile. As a task it has all that tasks have: retries with pauses, limits, a history; whoever wants a web page to be
 // called or a mail to be sent writes a worker for it, so that a slow or hostile address costs the manager nothing.
 //
 // Package orchestrator makes it. Run asks for the lists of this manager's queues until its context ends.
@@ -14,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,8 +30,8 @@ const (
 	every = time.Second
 	// batch is how many deaths of a queue are told in one round; each may be as large as a payload.
 	batch = 100
-	// mostFailures is how many deaths that cannot be told may stand before one that can: those may be for another queue.
-	mostFailures = 10
+	// mostRefused is after how many deaths that the other queue's schema refuses a round ends.
+	mostRefused = 10
 	// callTimeout bounds one call to Redis and one submit.
 	callTimeout = 5 * time.Second
 	// complainEvery is how often the log says that a queue cannot be told.
@@ -40,6 +42,8 @@ const (
 type Deps struct {
 	Redis  redis.UniversalClient
 	Queues func() []string // that this manager serves
+	// OnDead is where the deaths of a queue are told as its settings are now; empty for nowhere, and for a queue that has gone.
+	OnDead func(queue string) string
 	// Submit puts a task into a queue; its errors are those of package client.
 	Submit func(ctx context.Context, queue string, payload []byte) error
 	Log    *slog.Logger
@@ -48,12 +52,18 @@ type Deps struct {
 // Relay hands deaths on.
 type Relay struct {
 	Deps
-	every      time.Duration
+	every  time.Duration
+	wanted map[string]bool // queues that had an on_dead since the start; of Run alone
+
+	mu         sync.Mutex
 	complained time.Time
+	problems   map[string]error // by queue
 }
 
 // New returns a relay that has started nothing.
-func New(d Deps) *Relay { return &Relay{Deps: d, every: every} }
+func New(d Deps) *Relay {
+	return &Relay{Deps: d, every: every, wanted: map[string]bool{}, problems: map[string]error{}}
+}
 
 // Run tells of deaths until ctx ends.
 func (r *Relay) Run(ctx context.Context) error {
@@ -73,38 +83,99 @@ func (r *Relay) Run(ctx context.Context) error {
 	}
 }
 
-// tell hands on the oldest deaths of a queue, and reports whether there are more and all went well.
+// tell hands on the oldest deaths of a queue to where its on_dead points now, and reports whether there are more and all went well.
 func (r *Relay) tell(ctx context.Context, queue string) (more bool) {
 	list := task.KeysOf(queue).Deaths()
-	told := 0
-	for place := int64(-1); place >= -mostFailures; {
-		entry, err := r.at(ctx, list, place)
+	if r.OnDead(queue) != "" {
+		r.wanted[queue] = true
+	}
+	for told, refused := 0, 0; told < batch; {
+		entry, err := r.oldest(ctx, list)
 		if err != nil {
 			return false // when Redis does not answer, all else says so
 		}
 		if entry == "" {
+			if refused == 0 {
+				r.note(queue, nil)
+			}
 			return false
 		}
-		if err := r.handOn(ctx, entry); err != nil {
-			r.complain(queue, err)
-			place-- // those behind it may be for another queue
+		to := r.OnDead(queue)
+		if to == "" && r.wanted[queue] { // it was unset here; where it never was set, another manager may want to tell of these
+			r.wanted[queue] = false
+			r.drop(ctx, queue, list)
+			return false
+		}
+		err = r.handOn(ctx, to, entry)
+		r.note(queue, err)
+		if errors.Is(err, client.ErrInvalidPayload) {
+			// Others may fit: it goes behind them, and waits for another schema or another on_dead.
+			if refused++; refused == mostRefused || r.putBehind(ctx, list) != nil {
+				return false
+			}
 			continue
+		}
+		if err != nil {
+			return false
 		}
 		if err := r.forget(ctx, list, entry); err != nil {
 			return false // it is told again
 		}
-		if told++; told == batch {
-			return true
-		}
+		told++
 	}
-	return false
+	return true
 }
 
-// at is an entry of a list, counted from its end; empty for none.
-func (r *Relay) at(ctx context.Context, list string, place int64) (string, error) {
+// drop throws away what waits of a queue whose deaths nobody wants to know of any more.
+func (r *Relay) drop(ctx context.Context, queue, list string) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	entry, err := r.Redis.LIndex(ctx, list, place).Result()
+	var n *redis.IntCmd
+	_, err := r.Redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		n = pipe.LLen(ctx, list)
+		pipe.Del(ctx, list)
+		return nil
+	})
+	if err == nil && n.Val() > 0 {
+		r.Log.Warn("deaths that waited are not told: on_dead of their queue is off now; the dead letters stay", "queue", queue, "deaths", n.Val())
+	}
+	r.note(queue, nil)
+}
+
+// putBehind moves the oldest entry of a list behind the others.
+func (r *Relay) putBehind(ctx context.Context, list string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return r.Redis.RPopLPush(ctx, list, list).Err()
+}
+
+// note takes down why the deaths of a queue wait, and says so now and then.
+func (r *Relay) note(queue string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		delete(r.problems, queue)
+		return
+	}
+	r.problems[queue] = err
+	if now := time.Now(); now.Sub(r.complained) >= complainEvery {
+		r.complained = now
+		r.Log.Warn("deaths of tasks wait to be told; it is tried again", "queue", queue, "error", err)
+	}
+}
+
+// Problem says why the deaths of a queue wait; nil when they do not, as far as this manager has tried.
+func (r *Relay) Problem(queue string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.problems[queue]
+}
+
+// oldest is the entry at the end of a list; empty for none.
+func (r *Relay) oldest(ctx context.Context, list string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	entry, err := r.Redis.LIndex(ctx, list, -1).Result()
 	if errors.Is(err, redis.Nil) {
 		return "", nil
 	}
@@ -118,8 +189,8 @@ func (r *Relay) forget(ctx context.Context, list, entry string) error {
 	return r.Redis.LRem(ctx, list, -1, entry).Err()
 }
 
-// handOn submits the task of an entry. What can never be submitted is given up, with a line in the log; the dead letter stays.
-func (r *Relay) handOn(ctx context.Context, entry string) error {
+// handOn submits the task of an entry. What cannot be read is given up, with a line in the log; the dead letter stays.
+func (r *Relay) handOn(ctx context.Context, to, entry string) error {
 	var h job.Hook
 	if err := json.Unmarshal([]byte(entry), &h); err != nil {
 		r.Log.Error("a death cannot be told: what lies in Redis of it cannot be read", "error", err)
@@ -127,21 +198,11 @@ func (r *Relay) handOn(ctx context.Context, entry string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := r.Submit(ctx, h.Queue, h.Payload)
-	if errors.Is(err, client.ErrInvalidPayload) {
-		r.Log.Error("a death cannot be told: the plugin of the queue in on_dead does not take {\"dead_letter\": TASK}", "queue", h.Queue, "error", err)
-		return nil
+	if to == "" {
+		to = h.Queue
 	}
-	if err != nil {
-		return fmt.Errorf("put a task into queue %s of on_dead: %w", h.Queue, err)
+	if err := r.Submit(ctx, to, h.Payload); err != nil {
+		return fmt.Errorf("put a task into queue %s of on_dead: %w", to, err)
 	}
 	return nil
-}
-
-// complain says now and then that deaths wait to be told.
-func (r *Relay) complain(queue string, err error) {
-	if now := time.Now(); now.Sub(r.complained) >= complainEvery {
-		r.complained = now
-		r.Log.Warn("deaths of tasks wait to be told; it is tried again", "queue", queue, "error", err)
-	}
 }

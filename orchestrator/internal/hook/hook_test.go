@@ -3,6 +3,7 @@ package hook_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -22,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// Deaths are handed on the oldest first, each once while all goes well; one that cannot be handed on now stays and keeps those for other
-// queues from nothing; one that never can be is given up.
+// Deaths wait while their queue does not take them, go to where on_dead points when they are told, the oldest first and each once, and
+// are dropped when it is switched off.
 func TestDeathsAreHandedOn(t *testing.T) {
 	t.Parallel()
 	options, err := redis.ParseURL(testenv.StartRedis(t, testenv.RedisOptions{}).URL())
@@ -33,8 +34,8 @@ func TestDeathsAreHandedOn(t *testing.T) {
 	rdb := redis.NewClient(options)
 	t.Cleanup(func() { _ = rdb.Close() })
 	list := task.KeysOf("q").Deaths()
-	push := func(queue string, n int) {
-		entry, err := json.Marshal(job.Hook{Queue: queue, Payload: fmt.Appendf(nil, "%d", n)})
+	push := func(n int) {
+		entry, err := json.Marshal(job.Hook{Queue: "away", Payload: fmt.Appendf(nil, "%d", n)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,30 +43,33 @@ func TestDeathsAreHandedOn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	push("away", 0)
-	push("picky", 1)
 	const letters = 250 // more than one round
 	for i := range letters {
-		push("letters", 2+i)
+		push(i)
 	}
 	if err := rdb.LPush(t.Context(), list, "not JSON").Err(); err != nil {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	back := false
-	got := map[string][]string{}
+	to := "away"
+	var got []string
 	relay := hook.New(hook.Deps{
 		Redis: rdb, Queues: func() []string { return []string{"q", "empty"} }, Log: slog.New(slog.DiscardHandler),
+		OnDead: func(string) string {
+			mu.Lock()
+			defer mu.Unlock()
+			return to
+		},
 		Submit: func(_ context.Context, queue string, payload []byte) error {
 			mu.Lock()
 			defer mu.Unlock()
-			switch {
-			case queue == "away" && !back:
+			switch queue {
+			case "away":
 				return client.ErrUnknownQueue
-			case queue == "picky":
+			case "picky":
 				return fmt.Errorf("%w: no", client.ErrInvalidPayload)
 			}
-			got[queue] = append(got[queue], string(payload))
+			got = append(got, string(payload))
 			return nil
 		},
 	})
@@ -74,36 +78,47 @@ func TestDeathsAreHandedOn(t *testing.T) {
 	running.Go(func() { _ = relay.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	left := func(want int64) {
+	until := func(what string, is func() bool) {
 		t.Helper()
 		deadline := time.After(20 * time.Second)
-		for {
-			n, err := rdb.LLen(t.Context(), list).Result()
-			if err == nil && n == want {
-				return
-			}
+		for !is() {
 			select {
 			case <-deadline:
-				t.Fatalf("%d deaths are left, want %d", n, want)
+				t.Fatalf("it never happened: %s", what)
 			case <-time.After(5 * time.Millisecond):
 			}
 		}
 	}
-	left(1)
+	point := func(queue string) {
+		mu.Lock()
+		defer mu.Unlock()
+		to = queue
+	}
+	left := func(want int64) func() bool {
+		return func() bool { n, err := rdb.LLen(t.Context(), list).Result(); return err == nil && n == want }
+	}
+	until("it says that the queue is not there", func() bool { return errors.Is(relay.Problem("q"), client.ErrUnknownQueue) })
+	if !left(letters + 1)() {
+		t.Error("deaths got lost while their queue was not there")
+	}
+	point("letters")
+	until("all are told", left(0))
 	mu.Lock()
 	var want []string
 	for i := range letters {
-		want = append(want, fmt.Sprint(2+i))
+		want = append(want, fmt.Sprint(i))
 	}
-	if !slices.Equal(got["letters"], want) {
-		t.Errorf("%d deaths came, want %d, the oldest first and each once", len(got["letters"]), letters)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d deaths came, want %d, the oldest first and each once", len(got), letters)
 	}
-	back = true
 	mu.Unlock()
-	left(0)
-	mu.Lock()
-	defer mu.Unlock()
-	if !slices.Equal(got["away"], []string{"0"}) {
-		t.Errorf("once its queue is there %v came", got["away"])
+	point("picky")
+	push(0)
+	until("it says that the queue refuses it", func() bool { return errors.Is(relay.Problem("q"), client.ErrInvalidPayload) })
+	if !left(1)() {
+		t.Error("a death that is refused got lost")
 	}
+	point("")
+	until("what waits is dropped", left(0))
+	until("and nothing is wrong", func() bool { return relay.Problem("q") == nil })
 }

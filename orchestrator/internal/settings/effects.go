@@ -158,8 +158,9 @@ func policyEffect(name string, now Queue, f Facts) string {
 		return "tasks that wait for a lock go on waiting"
 	case "on_dead":
 		if now.OnDead != "" {
-			return "for tasks that die from now on; those that are dead already are not told"
+			return "for tasks that die from now on, and deaths that wait to be told; a queue that nobody serves keeps them waiting, and doctor says so"
 		}
+		return "deaths that wait to be told are dropped; the dead letters stay"
 	case "priority":
 		if now.Priority == PrioritySystem {
 			return "from now on it gives way to the user queues when the manager's budget is used up"
