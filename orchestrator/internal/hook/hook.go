@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -101,7 +102,11 @@ func (r *Relay) tell(ctx context.Context, queue string) (more bool) {
 			return false
 		}
 		to := r.OnDead(queue)
-		if to == "" && r.wanted[queue] { // it was unset here; where it never was set, another manager may want to tell of these
+		if to == "" && r.wanted[queue] {
+			if !slices.Contains(r.Queues(), queue) {
+				return false // the queue has gone, its on_dead was not switched off
+			}
+			// It was unset here; where it never was set, another manager may want to tell of these.
 			r.wanted[queue] = false
 			r.drop(ctx, queue, list)
 			return false
