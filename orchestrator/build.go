@@ -2,7 +2,6 @@ package orchestrator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,7 +16,6 @@ import (
 	"github.com/drover-jobs/drover/orchestrator/internal/api"
 	"github.com/drover-jobs/drover/orchestrator/internal/catalog"
 	"github.com/drover-jobs/drover/orchestrator/internal/embedded"
-	"github.com/drover-jobs/drover/orchestrator/internal/hook"
 	"github.com/drover-jobs/drover/orchestrator/internal/pool"
 	"github.com/drover-jobs/drover/orchestrator/internal/program"
 	"github.com/drover-jobs/drover/orchestrator/internal/rescue"
@@ -317,26 +315,6 @@ func (o *Orchestrator) buildRescue() {
 		Redis: o.redis, Queues: func() []string { return slices.Collect(maps.Keys(o.present.Load().queues)) },
 		Alone: o.config.Redis.Embedded, Log: o.log,
 	})
-}
-
-// buildHooks makes what tells of dead letters.
-func (o *Orchestrator) buildHooks() {
-	o.hooks = hook.New(hook.Deps{
-		Redis: o.redis, Queues: func() []string { return slices.Collect(maps.Keys(o.present.Load().queues)) }, Log: o.log,
-		OnDead: o.onDead,
-		Submit: func(ctx context.Context, queue string, payload []byte) error {
-			_, err := o.tasks.Submit(ctx, queue, json.RawMessage(payload))
-			return err
-		},
-	})
-}
-
-// onDead is where the deaths of a queue of this manager are told; empty for nowhere.
-func (o *Orchestrator) onDead(queue string) string {
-	if s, ok := o.present.Load().queues[queue]; ok {
-		return o.settingsOf(s).OnDead
-	}
-	return ""
 }
 
 // buildRoster describes this manager for the list of those that share its Redis.
