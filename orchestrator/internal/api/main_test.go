@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		knock(socket)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, testenv.LateDials())
 }
 
 const within = 20 * time.Second // in which everything in these tests must have happened

@@ -21,7 +21,7 @@ import (
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testenv.LateDials()) }
 
 // Deaths wait while their queue does not take them, go to where on_dead points when they are told, the oldest first and each once, and
 // are dropped when it is switched off.

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testenv.LateDials()) }
 
 // queue and kind are those of every test: each has a Redis of its own.
 const (

@@ -20,7 +20,7 @@ import (
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testenv.LateDials()) }
 
 const queue = "q"
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
 // roleVariable makes the test binary a process that contends for a lock: see contention_test.go.
@@ -14,5 +16,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv(roleVariable) == "contender" {
 		os.Exit(contend(os.Args[1:]))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, testenv.LateDials())
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/drover-jobs/drover/protocol/testenv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, testenv.LateDials()) }
 
 // newHub returns a hub that runs as long as the test, and the Redis behind it.
 func newHub(t *testing.T) (*news.Hub, *testenv.Redis, *redis.Client) {
