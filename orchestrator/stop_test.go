@@ -116,7 +116,7 @@ func wantCounters(t *testing.T, c client.Client, id task.ID, want task.Counters)
 		t.Fatal(err)
 	}
 	if got.Counters != want {
-		t.Errorf("task %s: counters %+v, want %+v", id, got.Counters, want)
+		t.Errorf("task %s: counters %+v, want %+v; its runs: %+v", id, got.Counters, want, got.History)
 	}
 }
 
